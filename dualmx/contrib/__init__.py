@@ -1,4 +1,4 @@
-"""Parts of MXNet's interface that are not settled: mixed precision, text, logging, further optimization."""
+"""Contributed parts of MXNet's API: mixed precision, text, quantization, ONNX, logging."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first version of the autograd functions, kept for scripts of that time; see `mx.autograd`."""
+"""MXNet's first autograd API, kept for old scripts; use `mx.autograd`."""
 
 from __future__ import annotations
 

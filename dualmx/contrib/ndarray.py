@@ -1,4 +1,4 @@
-"""The contributed operators on arrays: another way to `mx.nd.contrib`."""
+"""MXNet's import path of `mx.nd.contrib`."""
 
 from __future__ import annotations
 

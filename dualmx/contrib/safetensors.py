@@ -1,4 +1,4 @@
-"""Arrays in `.safetensors` files, which PyTorch, Flax and others read and write; needs the package `safetensors`."""
+"""Arrays in `.safetensors` files, as PyTorch and Flax use them; needs the package `safetensors`."""
 
 from __future__ import annotations
 

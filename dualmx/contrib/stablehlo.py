@@ -1,4 +1,4 @@
-"""Networks as StableHLO programs, which run where there is only JAX, or any runtime of that format."""
+"""Export networks as StableHLO programs, which run with JAX alone or any StableHLO runtime."""
 
 from __future__ import annotations
 

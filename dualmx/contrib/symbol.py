@@ -1,4 +1,4 @@
-"""The contributed operators on symbols: another way to `mx.sym.contrib`."""
+"""MXNet's import path of `mx.sym.contrib`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing metrics for TensorBoard."""
+"""Log metrics for TensorBoard."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""`Block`: a piece of a network, with parameters, child blocks, names and hooks.
-
-Hooks: functions that a block calls around its forward pass.
-
-Names of blocks: prefixes counted per class, nested by `with block.name_scope():`.
-
-`Block.summary`: run one forward pass and print a table of layers.
-"""
+"""`Block`: parameters, child blocks, name scopes, hooks and summary."""
 
 from __future__ import annotations
 

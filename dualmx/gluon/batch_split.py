@@ -1,4 +1,4 @@
-"""Splitting of batches over contexts, and clipping of gradients."""
+"""Split batches over contexts, and clip gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks under their customary import path."""
+"""MXNet's import path of blocks."""
 
 from .base_block import Block
 from .hybrid import HybridBlock

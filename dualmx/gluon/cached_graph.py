@@ -1,4 +1,4 @@
-"""`CachedGraph`: a hybridized block, traced once with symbols and run as one call."""
+"""`CachedGraph`: a hybridized block, traced once with symbols, run as one call."""
 
 from __future__ import annotations
 

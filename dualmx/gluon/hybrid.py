@@ -1,7 +1,4 @@
-"""`HybridBlock`: a block that runs on arrays and on symbols, and compiles into one graph when hybridized.
-
-What is traced of a hybridized block, under the names by which subclasses written for MXNet ask for it.
-"""
+"""`HybridBlock`: a block that runs on arrays and on symbols, and compiles to one graph when hybridized."""
 
 from __future__ import annotations
 

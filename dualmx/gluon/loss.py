@@ -1,4 +1,4 @@
-"""Losses. Each returns one value per sample, averaged over the other axes, unless its text says otherwise."""
+"""Losses. Each returns one value per sample, the mean over the other axes, unless its docstring says otherwise."""
 
 from __future__ import annotations
 

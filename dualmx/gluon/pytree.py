@@ -1,9 +1,7 @@
-"""Nested lists of arrays as flat lists plus a format, and back.
+"""Nested inputs as flat lists and back; and the NumPy semantics of results.
 
-Classic arrays and symbols, or those with NumPy semantics: results get what their inputs have.
-
-Dualmx's own blocks compute with classic operators on second handles of their inputs; what they return gets NumPy
-semantics again. A user's `hybrid_forward` receives arrays and symbols as they are; `F.np` and `F.npx` are for them.
+dualmx's own blocks compute with classic operators on second handles of their inputs; their results get the inputs'
+semantics back. A user's `hybrid_forward` receives arrays and symbols as they are, and uses `F.np` and `F.npx`.
 """
 
 from __future__ import annotations

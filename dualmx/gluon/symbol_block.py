@@ -1,4 +1,4 @@
-"""`SymbolBlock`: a symbol with its parameters, as a block."""
+"""`SymbolBlock`: a symbol with its parameters as a block."""
 
 from __future__ import annotations
 

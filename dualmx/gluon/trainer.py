@@ -1,7 +1,4 @@
-"""`Trainer`: applies an optimizer to a set of parameters after each backward pass.
-
-How a `Trainer` exchanges gradients and weights with a key-value store.
-"""
+"""`Trainer`: an optimizer over a set of parameters, with gradients and weights exchanged through a key-value store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions for training loops under their customary import path."""
+"""MXNet's import path of functions for training loops."""
 
 from ..core.download import check_sha1, download, replace_file
 from .base_block import HookHandle

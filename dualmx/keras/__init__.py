@@ -1,6 +1,6 @@
-"""Training in the words of Keras: `Sequential`, `compile`, `fit`, and strategies for devices and processes.
+"""Keras' API: `Sequential`, `compile`, `fit`, and distribution strategies.
 
-The layers are gluon blocks, the steps those of `autograd` and `gluon.Trainer`.
+Layers are gluon blocks; training uses `autograd` and `gluon.Trainer`.
 
 Example:
     >>> import numpy as np

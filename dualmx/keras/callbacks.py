@@ -1,4 +1,4 @@
-"""Callbacks of `fit`: what happens between epochs and batches."""
+"""Callbacks of `fit`."""
 
 from __future__ import annotations
 

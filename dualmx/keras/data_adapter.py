@@ -1,4 +1,4 @@
-"""Batches from arrays, data sets, loaders and iterators, epoch by epoch."""
+"""Data adapters: batches from arrays, datasets, loaders and iterators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models made by calling layers on placeholders: what was called on what."""
+"""Functional models: layers called on placeholders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients in the words of TensorFlow: `with GradientTape() as tape`, then `tape.gradient(target, sources)`."""
+"""`GradientTape`, as in TensorFlow."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Layers by Keras's names and arguments; each is a gluon block. Data has its channels last, as in Keras.
-
-More layers by Keras's names: recurrent ones, those of several inputs, and small functions.
-
-Layers by Keras's names and arguments; each is a gluon block. Data has its channels last, as in Keras.
-"""
+"""Keras' layers as gluon blocks, channels last."""
 
 from __future__ import annotations
 

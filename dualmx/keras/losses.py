@@ -1,4 +1,4 @@
-"""Losses by Keras's names and arguments: objects, whose value is a mean, and functions with one value per row."""
+"""Keras' losses: objects that return a mean, functions that return one value per row."""
 
 from __future__ import annotations
 

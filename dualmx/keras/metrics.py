@@ -1,4 +1,4 @@
-"""Metrics: means over rows, added up on the devices, so that no batch waits for them."""
+"""Keras' metrics, summed on the devices so that no batch waits for them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Models: blocks that know how to be trained.
-
-`compile`, `fit`, `evaluate` and `predict`.
-"""
+"""`Model` and `Sequential`: compile, fit, evaluate, predict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models by the name of their module in Keras."""
+"""Keras' import path of models."""
 
 from .model import Model, Sequential
 

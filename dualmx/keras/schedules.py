@@ -1,4 +1,4 @@
-"""Learning rates that depend on the number of the step."""
+"""Learning-rate schedules."""
 
 from __future__ import annotations
 

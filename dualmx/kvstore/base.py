@@ -1,4 +1,4 @@
-"""What a key-value store is, and how stores are found by name."""
+"""`KVStoreBase`: the interface of stores, and their registry by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store whose processes exchange values directly: synchronous, without servers."""
+"""Store over collectives: synchronous, without servers."""
 
 from __future__ import annotations
 

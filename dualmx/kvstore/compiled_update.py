@@ -1,4 +1,4 @@
-"""Updates that a server makes again and again: the same slices, the same formulas, other gradients and numbers."""
+"""Compiled optimizer updates: recorded once per group of shards, replayed with new gradients and scalars."""
 
 from __future__ import annotations
 

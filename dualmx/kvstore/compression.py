@@ -1,4 +1,4 @@
-"""Gradient compression: what is lost in one round is added to the next."""
+"""Gradient compression; the residual of one round is added to the next."""
 
 from __future__ import annotations
 

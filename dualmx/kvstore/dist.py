@@ -1,7 +1,4 @@
-"""Distributed stores: the values live on servers, and all workers of the job push to and pull from them.
-
-A store as a member of its job: which worker this is, who else is there, and what all servers are told.
-"""
+"""`DistKVStore`: values live on parameter servers, to which all workers push and from which they pull."""
 
 from __future__ import annotations
 

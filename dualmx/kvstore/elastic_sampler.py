@@ -1,4 +1,4 @@
-"""Samples of an epoch for workers that come and go: each sample is used once, whoever takes part."""
+"""Elastic sampler: each sample of an epoch is used once, whoever takes part."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Stores that only sum, as those of Horovod and BytePS for MXNet: the updates are the Trainer's.
-
-What stores that sum and keep nothing have in common.
-
-A small store for tests of code that works with any store.
-"""
+"""Stores that only all-reduce, as MXNet's Horovod and BytePS stores; the Trainer updates. `TestStore` is for tests."""
 
 from __future__ import annotations
 

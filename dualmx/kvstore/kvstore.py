@@ -1,4 +1,4 @@
-"""`KVStore`, under the path of MXNet's module."""
+"""MXNet's import path of `KVStore`."""
 
 from ..core.module_alias import lazy_reexport
 

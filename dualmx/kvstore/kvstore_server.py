@@ -1,4 +1,4 @@
-"""The server of a distributed store as an object, and what starts it where a process's role asks for one."""
+"""`KVStoreServer`, and its start in processes whose role is server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store within one process: sums over the devices that the values lie on, and optionally updates."""
+"""`KVStore` of one process: sums over devices, and optional updates."""
 
 from __future__ import annotations
 

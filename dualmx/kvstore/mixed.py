@@ -1,4 +1,4 @@
-"""The store with two halves: dense values are summed between the workers, tables lie on servers and travel by rows."""
+"""Hybrid store: dense gradients by all-reduce, embedding tables on parameter servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimizers as plain data: how they travel to servers, and how servers check what came. No code travels."""
+"""Optimizers as JSON configs: sent to servers, which validate them. No code is sent."""
 
 from __future__ import annotations
 

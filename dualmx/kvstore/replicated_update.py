@@ -1,4 +1,4 @@
-"""Weights that live on several contexts of this process, updated alike on each: one program sums and updates."""
+"""Replicated updates: one SPMD program sums the gradients of all contexts and updates every replica."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What compression keeps back from pushes, written down by a worker that may die, for the one that takes its place."""
+"""Compression residuals of workers that may die, kept for their successors."""
 
 from __future__ import annotations
 

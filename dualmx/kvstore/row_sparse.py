@@ -1,4 +1,4 @@
-"""row_sparse arrays as NumPy rows, which is how they travel, and rows that came as row_sparse arrays."""
+"""Conversion of row_sparse arrays to row ids and rows, and back."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What runs in a server's or scheduler's process: the optimizers of this package on the slices kept there.
-
-Commands that a server takes from workers: so far those of its profiler.
-"""
+"""Optimizers on the servers: updates of the shards kept there, and the profiler commands of workers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Optimizer states on their way between workers and servers: a tree in JSON, and the numbers of its arrays.
-
-Snapshots of a distributed store: values, optimizer, states and positions in one file, for any number of servers.
-"""
+"""Optimizer states between workers and servers, and snapshots of a store for any number of servers."""
 
 from __future__ import annotations
 

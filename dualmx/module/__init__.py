@@ -1,4 +1,4 @@
-"""Modules: symbols with memory, parameters and an optimizer, and the training loop around them."""
+"""Modules: a symbol with arrays, parameters, an optimizer and a training loop."""
 
 from __future__ import annotations
 

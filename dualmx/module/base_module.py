@@ -1,7 +1,4 @@
-"""`BaseModule`: the training loop, evaluation and prediction over a handful of abstract steps.
-
-`BaseModule` under its customary import path.
-"""
+"""`BaseModule`: fit, score and predict over a few abstract steps."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`BucketingModule`: one module per bucket of inputs, all with the same parameters.
-
-`BucketingModule` under its customary import path.
-"""
+"""`BucketingModule`: one module per sequence bucket, all with the same parameters."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The executors of a module as an object of their own, under MXNet's name.
-
-Executors of a symbol, one per context, over parameters that several groups of executors may share.
-"""
+"""Executor group: one executor per context over shared parameters."""
 
 from __future__ import annotations
 

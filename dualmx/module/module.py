@@ -1,9 +1,4 @@
-"""`Module`: a symbol with parameters, trained on one or several contexts.
-
-What a `Module` is made of, under the names by which subclasses and loops written for MXNet ask for it.
-
-The parameters and auxiliary states of a `Module`.
-"""
+"""`Module`: a symbol with parameters, trained on one or several contexts."""
 
 from __future__ import annotations
 

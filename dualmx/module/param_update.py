@@ -1,7 +1,4 @@
-"""How gradients become new parameters: here, for all contexts of the process, or in a key-value store.
-
-Steps of a training loop of one's own over several contexts, by the inner names that `mxnet.model` had for them.
-"""
+"""Parameter updates of modules, local or through a key-value store; and the helpers that `mxnet.model` has for them."""
 
 from __future__ import annotations
 

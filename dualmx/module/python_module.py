@@ -1,7 +1,4 @@
-"""Modules written in Python: `PythonModule` without parameters, and `PythonLossModule` at the end of a chain.
-
-Modules written in Python under their customary import path.
-"""
+"""Modules written in Python: `PythonModule` without parameters, `PythonLossModule` at the end of a chain."""
 
 from __future__ import annotations
 

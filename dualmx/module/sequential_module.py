@@ -1,7 +1,4 @@
-"""`SequentialModule`: modules in a chain, each one's outputs being the next one's inputs.
-
-`SequentialModule` under its customary import path.
-"""
+"""`SequentialModule`: a chain of modules."""
 
 from __future__ import annotations
 

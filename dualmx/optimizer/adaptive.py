@@ -1,4 +1,4 @@
-"""Optimizers with a step size per element, after the history of its gradients."""
+"""Optimizers with a step size per element: Adam, AdaGrad, RMSProp and others."""
 
 from __future__ import annotations
 

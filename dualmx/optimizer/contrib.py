@@ -1,4 +1,4 @@
-"""Optimizers that MXNet keeps under `mx.optimizer.contrib`."""
+"""MXNet's import path `mx.optimizer.contrib`."""
 
 from .adaptive import GroupAdaGrad
 

@@ -1,4 +1,4 @@
-"""Which methods a user's subclass of an optimizer defines itself: those are called in MXNet's order, one by one."""
+"""Which update methods a user's subclass overrides; those are called in MXNet's order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimizers for large batches: rates per layer from the norms of weights and gradients."""
+"""Optimizers for large batches: layer-wise rates from the norms of weights and gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The base of optimizers: rates, multipliers, update counts, master copies; and the registry of their names."""
+"""`Optimizer`: learning rates, multipliers, update counts, master copies; and the registry."""
 
 from __future__ import annotations
 

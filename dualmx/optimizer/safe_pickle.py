@@ -1,7 +1,7 @@
-"""Reading and writing the small part of the pickle format that optimizer state files use, without `pickle`.
+"""Read and write the subset of pickle in optimizer-state files, without `pickle`.
 
 Nothing is imported or called while reading: objects become inert `Record`s, which the caller turns into arrays and
-optimizers of its own choice. Memory is bounded by a small multiple of the file.
+optimizers of its choice. Memory is bounded by a small multiple of the file size.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Stochastic gradient descent and its relatives with one rate per parameter."""
+"""SGD and relatives with one rate per parameter."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Optimizer-state files: MXNet's format (a pickle of arrays and settings), read without running anything from them.
+"""Optimizer-state files in MXNet's pickle format, read without running code from them.
 
-A file holds `{index: state}` or `({index: state}, optimizer)`. Classes in it are looked up among the registered
-optimizers and the known schedules by name; any other class is refused.
+A file holds `{index: state}` or `({index: state}, optimizer)`. Its classes are looked up by name among registered
+optimizers and known schedules; any other class is refused.
 """
 
 from __future__ import annotations

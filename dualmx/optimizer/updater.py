@@ -1,4 +1,4 @@
-"""The updater: an optimizer with the states of the parameters it has met, as a KVStore or trainer calls it."""
+"""`Updater`: an optimizer with its states by index, as a KVStore or trainer calls it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recurrent cells over symbols, bucketed sentences and checkpoints, as in MXNet's `mx.rnn`."""
+"""MXNet's `mx.rnn`: recurrent cells over symbols, bucketed sentences, checkpoints."""
 
 from . import io, rnn, rnn_cell
 from .io import BucketSentenceIter, encode_sentences

@@ -1,9 +1,4 @@
-"""`BaseRNNCell`: a recurrent cell over symbols, its unrolling, and its weights gate by gate.
-
-`RNNParams`: the variables that cells share by name.
-
-`RNNCell`, `LSTMCell` and `GRUCell` over symbols.
-"""
+"""Recurrent cells over symbols: `BaseRNNCell`, its unrolling and weights by gate, `RNNCell`, `LSTMCell`, `GRUCell`."""
 
 from __future__ import annotations
 

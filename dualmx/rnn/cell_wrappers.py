@@ -1,9 +1,4 @@
-"""Cells over symbols made of other cells: one after another, or in both directions of time.
-
-Cells over symbols that change what other cells do.
-
-`FusedRNNCell`: all layers and steps as one operator.
-"""
+"""Symbolic cells around cells: sequential, bidirectional, dropout, zoneout, residual; `FusedRNNCell`, one operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells over symbols whose products are two-dimensional convolutions."""
+"""Symbolic recurrent cells with two-dimensional convolutions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences as numbers, and batches of sentences of similar length."""
+"""`BucketSentenceIter`: encoded sentences in batches of similar length."""
 
 from __future__ import annotations
 

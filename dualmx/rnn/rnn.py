@@ -1,4 +1,4 @@
-"""Checkpoints of recurrent models, with the weights gate by gate."""
+"""Checkpoints of recurrent models, with weights by gate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All cells over symbols, under the name that MXNet's module has."""
+"""MXNet's import path of the symbolic cells."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Arrays of which only some elements are stored: `CSRNDArray` and `RowSparseNDArray`, and what computes on them."""
+"""Sparse arrays: `CSRNDArray`, `RowSparseNDArray` and the kernels for them."""
 
 from __future__ import annotations
 

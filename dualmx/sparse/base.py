@@ -1,4 +1,4 @@
-"""What both sparse array types share: components, the way to the dense array, copies, conversion."""
+"""Base of sparse arrays: components, densifying, copies, conversion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sparse arrays from pieces, dense arrays and SciPy matrices."""
+"""Create sparse arrays from components, dense arrays and SciPy matrices."""
 
 from __future__ import annotations
 

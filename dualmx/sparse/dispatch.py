@@ -1,4 +1,4 @@
-"""Calls on arrays of any storage type: a kernel where there is one, the dense operator otherwise."""
+"""Dispatch by storage type: a kernel where there is one, the dense operator otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs as csr matrices: reading edges, induced subgraphs, sampling of neighbours."""
+"""Kernels on csr adjacency matrices: edge ids, induced subgraphs, neighbour sampling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storage-type rules: which operators compute on stored elements, and what the results are stored as."""
+"""Kernels by operator and storage types, and the storage types of their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimizer updates by row_sparse gradients: only the rows that the gradient stores are read and written."""
+"""Lazy optimizer updates: only the rows that a row_sparse gradient stores are read and written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python operators on sparse arrays."""
+"""Python operators of sparse arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`RowSparseNDArray`: an array of which only some rows are stored."""
+"""`RowSparseNDArray`: an array of which some rows are stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Automatic mixed precision: products and convolutions in 16 bits, what is sensitive in 32, losses scaled.
+"""Automatic mixed precision: matrix products and convolutions in 16 bits, sensitive operators in 32, scaled losses.
 
 Example:
     >>> import dualmx as mx

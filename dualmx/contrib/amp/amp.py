@@ -1,4 +1,4 @@
-"""Mixed precision for code that calls operators: casts around them, and scaled losses for trainers."""
+"""Mixed precision for imperative code: casts around operators, and scaled losses for trainers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mixed precision for whole symbols: a pass that puts casts between operators of different precision."""
+"""Mixed precision for symbols: a pass that inserts casts between operators of different precision."""
 
 from __future__ import annotations
 

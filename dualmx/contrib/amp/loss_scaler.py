@@ -1,4 +1,4 @@
-"""`LossScaler`: the factor that keeps small gradients from vanishing in float16."""
+"""`LossScaler`: the factor that keeps small gradients representable in float16."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Networks to and from ONNX files: `export_model`, `import_model`, `import_to_gluon`, `get_model_metadata`.
+"""ONNX import and export: `export_model`, `import_model`, `import_to_gluon`, `get_model_metadata`.
 
-Needs the package `onnx` (`pip install dualmx[onnx]`), which is imported when a function is called. `OPERATORS` lists
-what can be exported, `NODES` what can be imported; another operator is an error that names it.
+Needs the package `onnx` (`pip install dualmx[onnx]`), imported on first use. `OPERATORS` lists what can be exported,
+`NODES` what can be imported; any other operator is an error that names it.
 """
 
 from __future__ import annotations

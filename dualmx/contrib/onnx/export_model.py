@@ -1,4 +1,4 @@
-"""Writing a symbol and its parameters as an ONNX model."""
+"""Export a symbol and its parameters as an ONNX model."""
 
 from __future__ import annotations
 

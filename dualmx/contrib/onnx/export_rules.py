@@ -1,7 +1,4 @@
-"""Operators as nodes of ONNX (opset 13): one function for each, from names of inputs to names of outputs.
-
-The package `onnx`, which is optional.
-"""
+"""Export rules: one function per operator, from input names to ONNX nodes (opset 13) and output names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading ONNX models."""
+"""Import ONNX models."""
 
 from __future__ import annotations
 

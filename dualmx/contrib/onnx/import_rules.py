@@ -1,4 +1,4 @@
-"""Nodes of ONNX as operators: one function for each, from symbols of inputs to a symbol, or a list of several."""
+"""Import rules: one function per ONNX node, from input symbols to an output symbol or several."""
 
 from __future__ import annotations
 

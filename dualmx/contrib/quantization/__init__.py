@@ -1,4 +1,4 @@
-"""Whole networks on 8-bit integers: quantization of symbols and Gluon blocks, with calibration on examples.
+"""Quantization of networks to 8-bit integers, for symbols and Gluon blocks, with calibration.
 
 Example:
     >>> import dualmx as mx

@@ -1,4 +1,4 @@
-"""Ranges of values inside a network, from examples: least and largest, or those that lose least information."""
+"""Calibration: value ranges inside a network from example data, by extremes or by least divergence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantization of Gluon blocks."""
+"""Quantize Gluon blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantization of symbols with their parameters."""
+"""Quantize a symbol and its parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a float graph to one on 8-bit integers, and setting what calibration found."""
+"""Passes that turn a float graph into an 8-bit one and insert calibrated ranges."""
 
 from __future__ import annotations
 

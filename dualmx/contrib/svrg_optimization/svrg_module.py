@@ -1,4 +1,4 @@
-"""`SVRGModule`: a module whose gradients are corrected by those of all the data at an earlier point."""
+"""`SVRGModule`: gradients corrected by the full gradient at an earlier point."""
 
 from __future__ import annotations
 

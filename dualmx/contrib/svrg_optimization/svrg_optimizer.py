@@ -1,4 +1,4 @@
-"""What the module of variance reduction is made of, under the path of MXNet's module."""
+"""MXNet's import path of the optimizers of `SVRGModule`."""
 
 from ...core.module_alias import lazy_reexport
 

@@ -1,4 +1,4 @@
-"""Word vectors under their customary import path."""
+"""MXNet's import path of word vectors."""
 
 from ...text.embedding import (
     CompositeEmbedding,

@@ -1,4 +1,4 @@
-"""Counting tokens under its customary import path."""
+"""MXNet's import path of token counting."""
 
 from ...text import count_tokens_from_str
 

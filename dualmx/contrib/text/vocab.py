@@ -1,4 +1,4 @@
-"""Vocabularies under their customary import path."""
+"""MXNet's import path of vocabularies."""
 
 from ...text import Vocabulary
 

@@ -1,7 +1,7 @@
-"""Bridges to Flax and Optax, which are imported only when used.
+"""Bridges to Flax, Optax and JAX, imported on first use.
 
-`FlaxBlock` runs a Flax module as a block, `functional` turns a block or a symbol into a pure function of a tree of
-parameters, and `OptaxOptimizer` trains Gluon parameters with an Optax gradient transformation.
+`FlaxBlock` runs a Flax module as a block. `functional` turns a block or symbol into a pure function of a tree of
+parameters. `OptaxOptimizer` trains Gluon parameters with an Optax gradient transformation.
 """
 
 from .flax_block import FlaxBlock

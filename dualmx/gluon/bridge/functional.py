@@ -1,7 +1,4 @@
-"""`functional`: a block or a symbol as a pure function of a tree of parameters.
-
-A `Call` made from a JAX function on the spot, for code that is not in the operator registry.
-"""
+"""`functional`: a block or symbol as a pure function of a tree of parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Less common parts of Gluon."""
+"""Contributed parts of Gluon."""
 
 from . import cnn, data, estimator, nn, rnn
 

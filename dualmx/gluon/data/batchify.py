@@ -1,7 +1,6 @@
-"""Samples on the host: nested tuples, lists and dicts with NumPy leaves, and how they become batches of NDArrays.
+"""Collate samples on the host: nested tuples, lists and dicts of NumPy arrays become batches.
 
-Data workers and the batch assembly speak NumPy only; arrays reach the device once per batch, in the process that uses
-them.
+Workers and batch assembly use NumPy only; a batch moves to the device once, in the process that uses it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`DataLoader`: batches of a dataset, made here, in threads, or in worker processes."""
+"""`DataLoader`: batches of a dataset, loaded in the caller, in threads or in worker processes."""
 
 from __future__ import annotations
 

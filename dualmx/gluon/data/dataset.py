@@ -1,4 +1,4 @@
-"""Datasets: items by index, and the ways to choose, transform and combine them."""
+"""Datasets: items by index; transform, filter, shard, take, sample."""
 
 from __future__ import annotations
 

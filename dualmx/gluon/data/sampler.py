@@ -1,4 +1,4 @@
-"""Samplers: in which order, and in which groups, the items of a dataset are visited."""
+"""Samplers: the order and grouping of indices."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What runs inside a data worker process: take index lists from a socket, answer with batches in shared memory.
+"""Data worker process: receives lists of indices on a socket, returns batches in shared memory.
 
-A batch travels as an anonymous memory file whose descriptor goes over the socket, so nothing stays behind in /dev/shm
-however a process ends. Workers compute with NumPy and leave JAX alone.
+A batch is an anonymous memory file whose descriptor goes over the socket: nothing stays in /dev/shm, however a process
+ends. Workers compute with NumPy and never touch JAX.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The pool of data worker processes, seen from the process that trains.
+"""Pool of data worker processes.
 
-A worker starts in one of two ways. If dataset and collation can be pickled and do not come from the main script, it is
-forked from a *fork server*: a small process that has never started JAX. Otherwise (lambdas, classes of the script) it
-is forked from this process, and must then keep to NumPy.
+A worker starts in one of two ways. If the dataset and the collate function can be pickled and do not come from the main
+script, it is forked from a *fork server*: a small process that never started JAX. Otherwise (lambdas, classes of the
+script) it is forked from this process, and must then keep to NumPy.
 """
 
 from __future__ import annotations

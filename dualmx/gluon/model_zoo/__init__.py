@@ -1,4 +1,4 @@
-"""Ready models: `vision` for images, `model_store` for their trained parameters in files."""
+"""Model zoo: `vision` has image models, `model_store` their pretrained parameters."""
 
 from __future__ import annotations
 

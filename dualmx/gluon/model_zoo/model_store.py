@@ -1,4 +1,4 @@
-"""Trained parameters of MXNet's model store, kept in a local folder under its names and checked by its checksums."""
+"""Pretrained parameters of MXNet's model store, cached locally under its names and checked by its checksums."""
 
 from __future__ import annotations
 

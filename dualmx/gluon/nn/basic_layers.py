@@ -1,4 +1,4 @@
-"""Dense, Dropout, Embedding, Flatten and Lambda layers; the module also re-exports containers and normalization."""
+"""Dense, Dropout, Embedding, Flatten and Lambda; also re-exports containers and normalization."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Containers: chains of blocks, and blocks side by side."""
+"""Containers: `Sequential`, `Concatenate` and their hybrid forms, `Identity`."""
 
 from __future__ import annotations
 

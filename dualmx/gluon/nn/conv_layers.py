@@ -1,7 +1,4 @@
-"""Convolution layers; the module also re-exports pooling.
-
-`ConvBase`: what convolutions and transposed convolutions share.
-"""
+"""Convolution and transposed convolution layers; also re-exports pooling, as MXNet's module does."""
 
 from __future__ import annotations
 

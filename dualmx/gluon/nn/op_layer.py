@@ -1,4 +1,4 @@
-"""`OpLayer`: base of layers that are one operator call on their input and parameters."""
+"""`OpLayer`: base of layers that are one operator on their input and parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks on several devices or in several processes: wrappers, exchanges, layers cut over a mesh."""
+"""Networks on several devices or in several processes."""
 
 from ...core.deprecated import former_names
 from .accumulate import AccumulatingTrainer

@@ -1,4 +1,4 @@
-"""Training that updates, or exchanges, less often than it computes gradients."""
+"""Gradient accumulation and local SGD."""
 
 from __future__ import annotations
 

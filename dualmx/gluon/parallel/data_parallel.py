@@ -1,9 +1,4 @@
-"""`DataParallel`: one network on several devices of this process, called like one on a single device.
-
-Which contexts are meant by the ways in which scripts name devices, and contexts that get no rows of a batch.
-
-Fully sharded parameters: each device holds a part of every parameter, gradient and state.
-"""
+"""`DataParallel`: a network on several devices of this process, optionally with fully sharded parameters."""
 
 from __future__ import annotations
 

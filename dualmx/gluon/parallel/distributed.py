@@ -1,7 +1,4 @@
-"""`DistributedDataParallel`: a network in each of several processes, whose gradients are averaged as they are made.
-
-The two exchanges of a training loop that every process runs for itself: weights once, gradients at each step.
-"""
+"""`DistributedDataParallel`: gradients are all-reduced while backward runs; and manual synchronization of gradients."""
 
 from __future__ import annotations
 

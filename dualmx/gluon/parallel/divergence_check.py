@@ -1,4 +1,4 @@
-"""A watch on copies of parameters that should be equal."""
+"""Check that replicas of parameters stay equal."""
 
 from __future__ import annotations
 

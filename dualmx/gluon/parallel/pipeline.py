@@ -1,7 +1,4 @@
-"""A network whose stages are on different devices and work on different parts of a batch at the same time.
-
-A pipeline of equal stages as one program: each device along an axis of a mesh holds the parameters of one stage.
-"""
+"""Pipeline parallelism: stages on different devices, or equal stages as one program over a mesh axis."""
 
 from __future__ import annotations
 

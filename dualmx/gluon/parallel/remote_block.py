@@ -1,4 +1,4 @@
-"""Blocks that live in another process: their inputs and outputs travel, and so do the gradients, back."""
+"""A block in another process: inputs, outputs and gradients travel."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Layers whose parameters are cut over an axis of a mesh, so that each device computes a part of the layer.
-
-Attention and transformer layers whose heads, and sequences, are divided over the devices of a mesh.
-"""
+"""Tensor-parallel layers: dense, embedding, attention and transformer layers sharded over a mesh axis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters: named arrays with gradients, one copy per context, created when their shape is known."""
+"""Parameters: named arrays with gradients, one replica per context."""
 
 from ...ndarray import NDArray
 from .constant import Constant

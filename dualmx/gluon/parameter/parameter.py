@@ -1,11 +1,4 @@
-"""`Parameter`: a named array with a gradient, copied to each context, created when its shape is known.
-
-The arrays that a parameter holds, under the names by which subclasses written for MXNet ask for them.
-
-Parameters that are not dense: tables of which rows are read.
-
-How the array of a parameter is cut over a mesh.
-"""
+"""`Parameter`: a named array with a gradient per context: dense, row_sparse or sharded, its shape possibly inferred."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recurrent layers over whole sequences, and cells that take one step."""
+"""Recurrent layers over sequences, and cells for one step."""
 
 from . import rnn_cell, rnn_layer
 from .cell import GRUCell, HybridRecurrentCell, LSTMCell, RecurrentCell, RNNCell

@@ -1,9 +1,4 @@
-"""`RecurrentCell`: one step of a recurrent network, and its unrolling over a sequence.
-
-How recurrent layers and cells make their first states.
-
-`RNNCell`, `LSTMCell` and `GRUCell`.
-"""
+"""Recurrent cells: `RecurrentCell`, its initial states and unrolling, `RNNCell`, `LSTMCell`, `GRUCell`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Cells made of other cells: one after another, or in both directions of time.
-
-Cells that change what other cells do: dropout, zoneout, residual connections.
-"""
+"""Cells around cells: sequential, bidirectional, dropout, zoneout, residual."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All recurrent cells, under the name that MXNet's module has."""
+"""MXNet's import path of recurrent cells."""
 
 import numpy as np
 

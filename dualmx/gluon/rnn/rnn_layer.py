@@ -1,4 +1,4 @@
-"""Recurrent layers over whole sequences: `RNN`, `LSTM`, `GRU`, each one call of the fused operator."""
+"""Recurrent layers `RNN`, `LSTM`, `GRU`, each one call of the fused operator."""
 
 from __future__ import annotations
 

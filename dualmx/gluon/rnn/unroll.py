@@ -1,4 +1,4 @@
-"""Sequences of a recurrent cell: one array with a time axis, or a list with one array a step."""
+"""Helpers of unrolling: a sequence is one array with a time axis, or a list of arrays by step."""
 
 from __future__ import annotations
 

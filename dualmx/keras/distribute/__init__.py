@@ -1,4 +1,4 @@
-"""Strategies: on which devices and in which processes a model is trained."""
+"""Strategies: the devices and processes that train a model."""
 
 from .cluster_resolver import Cluster
 from .multi_worker import MultiWorkerMirroredStrategy, ParameterServerStrategy

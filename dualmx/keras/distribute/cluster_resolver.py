@@ -1,4 +1,4 @@
-"""The processes of a job as `TF_CONFIG` describes them."""
+"""The cluster that `TF_CONFIG` describes."""
 
 from __future__ import annotations
 

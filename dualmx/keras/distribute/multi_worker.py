@@ -1,4 +1,4 @@
-"""Strategies of several processes: by collectives, or by parameter servers."""
+"""Strategies of several processes, by collectives or by parameter servers."""
 
 from __future__ import annotations
 

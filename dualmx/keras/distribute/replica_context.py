@@ -1,7 +1,7 @@
-"""A strategy's replicas in training loops of one's own: values that each of them has, and functions that each runs.
+"""Replicas in custom training loops: per-replica values, and functions that run on each replica.
 
-The replicas of a process run one after the other, so that what they record becomes one program. What one of them
-applies to the weights takes effect when all have run.
+The replicas of a process run one after another, so that their records become one program. Updates that a replica
+applies take effect when all have run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a strategy is, and the one for several devices of this process."""
+"""`Strategy`, and the strategies of one process."""
 
 from __future__ import annotations
 

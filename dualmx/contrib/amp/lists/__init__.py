@@ -1,6 +1,6 @@
-"""Which operators compute in 16 bits, which in 32, and which in whatever they are given, under mixed precision.
+"""Operators by the precision they compute in: 16 bits, 32 bits, or that of their inputs.
 
-`symbol_fp16` and `symbol_bf16` have MXNet's names of the lists; both types follow the same ones.
+`symbol_fp16` and `symbol_bf16` have MXNet's names of the lists; both types use the same lists.
 """
 
 from . import symbol_bf16, symbol_fp16

@@ -1,4 +1,4 @@
-"""The lists of bfloat16: those of float16, since both keep their sums in float32."""
+"""Lists for bfloat16: those of float16, since both accumulate in float32."""
 
 from .symbol_fp16 import CONDITIONAL_FP32_FUNCS, FP32_FUNCS, LOSS_OUTPUT_FUNCTIONS, WIDEST_TYPE_CASTS
 from .symbol_fp16 import FP16_FP32_FUNCS as BF16_FP32_FUNCS

@@ -1,4 +1,4 @@
-"""The lists of float16: operators by the precision in which they compute."""
+"""Lists for float16: operators by the precision they compute in."""
 
 from __future__ import annotations
 

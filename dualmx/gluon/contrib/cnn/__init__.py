@@ -1,4 +1,4 @@
-"""Deformable convolutions as layers."""
+"""Deformable convolution layers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Convolutions whose sampling points move ("Deformable convolutional networks", Dai et al. 2017, and version 2).
-
-Deformable convolutions, under the path of MXNet's module.
-"""
+"""Deformable convolution layers (Dai et al. 2017, "Deformable convolutional networks", and version 2)."""
 
 from __future__ import annotations
 

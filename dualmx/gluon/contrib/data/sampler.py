@@ -1,4 +1,4 @@
-"""A sampler that goes through the data in strides."""
+"""`IntervalSampler`: goes through the data in strides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Estimator: training loops made of a network, a loss, metrics and event handlers."""
+"""`Estimator`: a training loop with event handlers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What an Estimator does with one batch.
-
-`BatchProcessor` under its customary import path.
-"""
+"""`BatchProcessor`: forward and backward of one batch."""
 
 from __future__ import annotations
 

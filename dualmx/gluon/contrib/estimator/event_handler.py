@@ -1,11 +1,4 @@
-"""What happens during training: the moments at which an Estimator calls its event handlers.
-
-Log lines about training.
-
-Checkpoints and early stopping.
-
-The event handlers under their customary import path.
-"""
+"""Event handlers of an Estimator: metrics, validation, logging, checkpoints, early stopping."""
 
 from __future__ import annotations
 

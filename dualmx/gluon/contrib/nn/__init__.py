@@ -1,4 +1,4 @@
-"""Less common layers."""
+"""Contributed layers."""
 
 from . import basic_layers
 from .basic_layers import (

@@ -1,4 +1,4 @@
-"""Side-by-side containers and pixel shuffling."""
+"""Concurrent containers, `SyncBatchNorm` and pixel shuffling."""
 
 from __future__ import annotations
 

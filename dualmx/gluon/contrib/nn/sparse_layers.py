@@ -1,4 +1,4 @@
-"""A table whose data and gradient are row_sparse."""
+"""`SparseEmbedding`: an embedding with row_sparse weight and gradient."""
 
 from __future__ import annotations
 

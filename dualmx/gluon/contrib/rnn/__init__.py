@@ -1,4 +1,4 @@
-"""Less common recurrent cells."""
+"""Contributed recurrent cells."""
 
 from . import conv_rnn_cell, rnn_cell
 from .conv_rnn_cell import (

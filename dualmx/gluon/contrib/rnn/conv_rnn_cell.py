@@ -1,4 +1,4 @@
-"""Recurrent cells whose products are convolutions, in one, two and three dimensions."""
+"""Convolutional recurrent cells in one, two and three dimensions."""
 
 from __future__ import annotations
 

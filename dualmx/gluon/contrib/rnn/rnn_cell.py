@@ -1,4 +1,4 @@
-"""`VariationalDropoutCell`, `LSTMPCell`, and unrolling as one loop of the graph."""
+"""`VariationalDropoutCell`, `LSTMPCell`, and `dynamic_unroll` as one loop of the graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Image datasets and transformations."""
+"""Image datasets and transforms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Image classification datasets, from local files or downloaded."""
+"""Image classification datasets, local or downloaded."""
 
 from __future__ import annotations
 

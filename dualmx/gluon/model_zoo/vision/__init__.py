@@ -1,4 +1,4 @@
-"""Models for images, with the names, structure and parameter names of MXNet's.
+"""Image models with MXNet's names, structure and parameter names.
 
 Example:
     >>> import dualmx as mx

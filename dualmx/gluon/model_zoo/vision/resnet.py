@@ -1,7 +1,4 @@
-"""Residual networks: v1 ("Deep residual learning", He et al. 2015) and v2 ("Identity mappings", He et al. 2016).
-
-The residual networks by name.
-"""
+"""ResNet v1 ("Deep residual learning", He et al. 2015) and v2 ("Identity mappings", He et al. 2016)."""
 
 from __future__ import annotations
 

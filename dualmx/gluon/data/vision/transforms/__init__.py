@@ -1,4 +1,4 @@
-"""Image transformations: blocks on NDArrays, and the same computation in NumPy for the data pipeline."""
+"""Image transforms: blocks on NDArrays, with the same computation in NumPy for data workers."""
 
 from __future__ import annotations
 

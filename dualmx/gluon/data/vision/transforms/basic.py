@@ -1,7 +1,6 @@
-"""Image transformations: blocks on NDArrays, and the same computation in NumPy for the data pipeline.
+"""Deterministic image transforms and random flips; NumPy in, NumPy out, as in data workers.
 
-Images are (H, W, C); `ToTensor` puts channels first, and `Normalize` comes after it. Called with a NumPy array, a
-transformation returns a NumPy array, which is what happens in data workers.
+Images are (H, W, C); `ToTensor` moves the channels first, and `Normalize` comes after it.
 """
 
 from __future__ import annotations

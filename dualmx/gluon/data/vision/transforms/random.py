@@ -1,4 +1,4 @@
-"""Image transformations that draw: crops, colours, rotations. On the host they draw from NumPy's global generator."""
+"""Random image transforms: crops, colours, rotations. On the host they draw from NumPy's global generator."""
 
 from __future__ import annotations
 
