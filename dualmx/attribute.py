@@ -1,4 +1,4 @@
-"""Attributes of symbols by scope."""
+"""MXNet's import path of `AttrScope`."""
 
 from __future__ import annotations
 

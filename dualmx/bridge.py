@@ -1,4 +1,4 @@
-"""Bridges to Flax, Optax and plain JAX; see `dualmx.gluon.bridge`."""
+"""Alias of `dualmx.gluon.bridge`: bridges to Flax, Optax and plain JAX."""
 
 from __future__ import annotations
 

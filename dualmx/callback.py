@@ -1,4 +1,4 @@
-"""Callbacks of training loops: logging, checkpoints, progress."""
+"""Callbacks of training loops: logging, checkpoints, progress bar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints: a symbol's JSON and its parameters in two files, `prefix-symbol.json` and `prefix-0001.params`."""
+"""Checkpoints of a symbol and its parameters: `prefix-symbol.json` and `prefix-0001.params`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contexts of arrays, and what devices there are."""
+"""Contexts, and how many devices there are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking inside: what is pending, what was compiled and why."""
+"""Inspect the engine: what is pending, what was compiled and why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of the lazy engine."""
+"""Settings of the lazy engine: bulk size."""
 
 from __future__ import annotations
 

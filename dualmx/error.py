@@ -1,4 +1,4 @@
-"""Errors by name: `mx.error`."""
+"""MXNet's `mx.error`: errors by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Executors: symbols bound to arrays."""
+"""MXNet's import path of `Executor`."""
 
 from __future__ import annotations
 

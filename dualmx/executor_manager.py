@@ -1,4 +1,4 @@
-"""Training loops over several contexts as they were written before modules: `mx.executor_manager`."""
+"""MXNet's `mx.executor_manager`: training loops over several contexts from before modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the library is: `mx.libinfo`. There is no C library here, which the functions say."""
+"""MXNet's `mx.libinfo`; there is no C library here, and the functions say so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extensions: `mx.library`. An extension is a Python module that registers operators when it runs."""
+"""`mx.library`: load extensions, Python modules that register operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loggers whose lines begin with level, time, process and place, in colour on a terminal."""
+"""Loggers whose lines begin with level, time, process and source line, in colour on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learning-rate schedules: callables from the number of updates done, starting at 1, to a rate.
+"""Learning-rate schedules: from the number of updates done, starting at 1, to a rate.
 
 An optimizer reads its schedule after counting the update, so the first update uses `schedule(1)`.
 """

@@ -1,4 +1,4 @@
-"""Checkpoints, and `FeedForward`, the classifier interface that came before modules."""
+"""Checkpoints, and `FeedForward`, the classifier from before modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Monitor`: statistics of the arrays inside executors, for debugging."""
+"""`Monitor`: statistics of the arrays inside executors."""
 
 from __future__ import annotations
 

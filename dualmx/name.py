@@ -1,4 +1,4 @@
-"""Automatic names of symbols and blocks."""
+"""MXNet's import path of `NameManager` and `Prefix`."""
 
 from __future__ import annotations
 

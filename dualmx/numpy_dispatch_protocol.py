@@ -1,4 +1,4 @@
-"""Decorators of functions that need NumPy's dispatch protocols, which every supported NumPy has."""
+"""MXNet's decorators of functions that need NumPy's dispatch protocols, which every supported NumPy has."""
 
 from __future__ import annotations
 

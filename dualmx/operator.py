@@ -1,7 +1,4 @@
-"""Custom operators in Python: `CustomOp`, `CustomOpProp`, `register`; called as `Custom(..., op_type=name)`.
-
-Also the names and arguments of all operators.
-"""
+"""`mx.operator`: custom operators in Python (`CustomOp`, `CustomOpProp`, `register`); the arguments of operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inference from an exported network alone: the interface of MXNet's C predict API, without training code."""
+"""Inference from an exported network: MXNet's C predict API, without training code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random numbers: seeding, and the samplers of `mx.nd.random`."""
+"""`mx.random`: seeding, and the samplers of `mx.nd.random`."""
 
 from __future__ import annotations
 

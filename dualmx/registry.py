@@ -1,4 +1,4 @@
-"""Tables of classes by name, for families of classes of a script's own: `mx.registry`.
+"""`mx.registry`: registries for class families of a script's own.
 
 Example:
     >>> import dualmx as mx

@@ -1,4 +1,4 @@
-"""CUDA source compiled at run time: `mx.rtc`, which XLA has no place for; the classes say what takes its place."""
+"""`mx.rtc`, CUDA source compiled at run time, which XLA does not support; the classes name the replacement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this installation can do.
+"""Features of this installation.
 
 Example:
     >>> import dualmx as mx

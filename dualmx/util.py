@@ -1,4 +1,4 @@
-"""Process settings, NumPy semantics, devices."""
+"""Process settings, NumPy semantics switches, devices."""
 
 from __future__ import annotations
 

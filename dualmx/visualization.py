@@ -1,4 +1,4 @@
-"""Pictures of symbols: a table of layers, and a drawing by Graphviz."""
+"""Pictures of symbols: a table of layers, and a Graphviz drawing."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""From programs to executables: lowering, donation, devices, the executable cache. The only room that calls jax.jit."""
+"""The compiler: lowering, donation, devices, executable cache. The only room that calls jax.jit."""

@@ -1,12 +1,7 @@
-"""Contexts to JAX devices.
+"""Contexts to JAX devices and meshes; 64-bit scope, transfers, programs of several processes, JAX's logging.
 
-64-bit types in a scope: dualmx always supports them, without switching them on for the user's own JAX code.
-
-Programs over devices of several processes: they run one at a time, and whoever waits learns of lost processes.
-
-JAX's notices about its own affairs, kept out of the logs of users who log at level INFO.
-
-Meshes: several devices as one context, over which arrays may be cut.
+64-bit types are on inside dualmx only, not for the user's own JAX code. Programs over several processes run one at a
+time, and whoever waits for one learns of lost processes. JAX's INFO logging is silenced while dualmx compiles.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Who is told about programs: the profiler, and the printer of the `DUALMX_DEBUG` ladder. By default nobody is.
-
-Counts of what the engine did, read by `mx.debug` and the tests.
-"""
+"""Listeners of compile and execute events (profiler, `DUALMX_DEBUG` printer), and the counters of `mx.debug`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Executables: a lowered prefix compiled ahead of time; donation pairs each output with the buffer it replaces.
+"""Executables: programs compiled ahead of time, with donation, and the persistent compilation cache.
 
-The on-disk cache of compiled programs, switched on only while dualmx compiles.
+Donation pairs each output with the buffer that it replaces. The cache is on only while dualmx compiles.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Gradients that can be differentiated again: a backward pass as one call."""
+"""A backward pass as one call, which can be differentiated again."""
 
 from __future__ import annotations
 

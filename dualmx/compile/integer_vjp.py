@@ -1,4 +1,4 @@
-"""Gradients of integers: MXNet applies an operator's gradient to them and cuts the result to their type."""
+"""VJPs of integer inputs: differentiated in floating point, truncated to the input's dtype, as MXNet does."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Lowering: a recorded prefix becomes one pure function on JAX arrays.
-
-Programs for other processes: StableHLO with JAX's own calling convention.
-"""
+"""Lower a recorded prefix to one pure function on JAX arrays; export it as StableHLO."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Groups of contexts: one program runs on the devices of several contexts at once and exchanges values between them.
-
-Exchanges between processes, as programs of their own over one device of each.
-"""
+"""Programs over several contexts with collectives between them, and collectives between processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a program is new: where its recorded steps depart from what was recorded before."""
+"""Reason of an executable-cache miss: the first step that differs from what is known."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Two-way inference of shapes over a graph of nodes.
+"""Shape inference over a graph, forwards and backwards.
 
-An unknown shape is `None`, an unknown dimension of a known rank is 0, or -1 under NumPy semantics (`mx.npx.set_np`),
-where 0 is a size like any other. Facts travel forwards through `Call.infer`, and
-backwards and sideways through the operators' `complete=` functions, until nothing changes.
+An unknown shape is `None`; an unknown dimension is 0, or -1 under NumPy semantics (`mx.npx.set_np`), where 0 is a size.
+Shapes travel forwards through `Call.infer`, backwards and sideways through the operators' `complete=` functions, until
+nothing changes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two-way inference of element types over a graph of nodes."""
+"""Dtype inference over a graph, forwards and backwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear programs: the form in which every graph (recorded trace, Symbol, hybridized block) reaches the compiler."""
+"""Linear programs of symbols and hybridized blocks, and the call that runs one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The trie of recorded prefixes: one `State` is one unique sequence of recorded steps.
+"""The trie of recorded prefixes: a `State` is one unique sequence of recorded steps.
 
-Recording a step is one dictionary look-up in `State.next`; on a hit the successor already holds the outputs' shapes,
-so nothing is inferred or hashed, and the state reached is the signature of the whole program.
+Recording a step is one look-up in `State.next`. On a hit the successor already holds the outputs' shapes, so nothing is
+inferred or hashed, and the state reached is the signature of the whole program.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Functions of `nd.contrib` and `sym.contrib` made of others: tests of floats, classes for large tables."""
+"""Handwritten functions of `nd.contrib` and `sym.contrib`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AdamW and LAMB updates under `nd.contrib`, which take their arrays as lists and the gradient's scale as a number."""
+"""AdamW and LAMB updates of `nd.contrib`, which take lists of arrays and the gradient's scale as a number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Control flow over arrays: `foreach`, `while_loop` and `cond`, run step by step and recorded as they run."""
+"""Control flow over arrays: `foreach`, `while_loop`, `cond`, run step by step and recorded as they run."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""`mx.nd.X` for every registered operator: a closure that finds its prepared call by the keywords it was given.
+"""`mx.nd.X` and `mx.sym.X` for every registered operator, with signatures and docs.
 
-Signatures and documentation of generated functions.
-
-`mx.sym.X` for every registered operator, its sub-namespaces, and the fluent methods of symbols.
+An array function is a closure that finds its prepared call by the keywords it was given.
 """
 
 from __future__ import annotations

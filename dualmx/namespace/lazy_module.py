@@ -1,7 +1,4 @@
-"""Modules whose functions are made when they are first named, so that importing dualmx stays quick.
-
-`mx.nd.np`, `mx.sym.np` and their `npx`: imported when they are first named, because they build on these rooms.
-"""
+"""Modules whose functions are made on first access, so that importing dualmx is quick."""
 
 from __future__ import annotations
 

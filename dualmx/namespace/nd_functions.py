@@ -1,11 +1,4 @@
-"""Array functions that prepare their arguments before they call an operator.
-
-Functions on encoded images in the array namespace, and `CachedOp`, a graph called like a function.
-
-`nd.Custom`: calls of operators written in Python.
-
-`mx.nd.sparse`: classes and functions that are not operators.
-"""
+"""Handwritten functions of `mx.nd`: those that prepare arguments, encoded images, `Custom`, `CachedOp`, `nd.sparse`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mx.nd.random`: each sampler takes numbers (one distribution) or arrays (one distribution per element)."""
+"""`mx.nd.random`: samplers that take numbers (one distribution) or arrays (one per element)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mx.sym.random`: samplers whose distribution is given by numbers or by symbols."""
+"""`mx.sym.random`: samplers that take numbers or symbols."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Element-wise functions of two operands, each an array or a number: `nd.maximum(x, 2)`, `nd.power(2, x)`."""
+"""Elementwise functions of two operands, each an array or a number: `nd.maximum(x, 2)`, `nd.power(2, x)`."""
 
 from __future__ import annotations
 

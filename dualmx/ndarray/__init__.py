@@ -1,4 +1,4 @@
-"""Imperative arrays: `mx.nd`. Operations are recorded and compiled when a value is needed."""
+"""Imperative arrays, `mx.nd`: operations are recorded, and compiled when a value is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays from values, constants and ranges."""
+"""Create arrays from values, constants and ranges."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Operators written in Python: what users write, their registry, and one call as a differentiable function.
-
-User-defined differentiable functions.
-
-Selecting by a mask: the length of the result depends on values, so they are waited for.
-"""
+"""User-defined operators: `CustomOp`, `CustomOpProp`, `autograd.Function`; boolean_mask, of data-dependent shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays whose values come from something else than a program, such as another thread, when they are first needed."""
+"""Deferred values: arrays whose buffer another thread delivers, awaited on first use."""
 
 from __future__ import annotations
 

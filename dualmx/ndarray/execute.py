@@ -1,4 +1,4 @@
-"""Flushing: a trace is executed as one program, its live handles receive their arrays."""
+"""Flush: execute a trace as one program and give its live handles their arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The array handle's core: what it may hold, how a value is forced, how a write renames it."""
+"""The array handle: what it may hold, how a value is realized, how a write rebinds it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The public array: properties, synchronization, conversion. Arithmetic and indexing are in their own modules.
-
-Addresses of arrays: what callbacks written for MXNet's C interface make arrays from.
-
-`NDArray` and the functions of `mx.nd`, under the path of MXNet's module.
-"""
+"""`NDArray`: properties, synchronization, conversion, and ctypes handles for callbacks of MXNet's C API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mx.np`, under the path of MXNet's functions of arrays."""
+"""MXNet's import path of `mx.np`."""
 
 from ..core.module_alias import lazy_reexport
 

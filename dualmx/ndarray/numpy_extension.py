@@ -1,4 +1,4 @@
-"""`mx.npx`, under the path of MXNet's functions of arrays."""
+"""MXNet's import path of `mx.npx`."""
 
 from ..core.module_alias import lazy_reexport
 

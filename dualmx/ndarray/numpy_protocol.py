@@ -1,4 +1,4 @@
-"""NumPy functions on arrays: `np.sin(x)` records `sin`; what has no operator here is computed by NumPy on the host."""
+"""NumPy's functions on arrays: `np.sin(x)` records `sin`; NumPy computes on the host what has no operator."""
 
 from __future__ import annotations
 

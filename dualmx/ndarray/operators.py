@@ -1,4 +1,4 @@
-"""Python operators on arrays: each is one prepared call per operand kind, so that recording stays a look-up."""
+"""Python operators of arrays: one prepared call per kind of operand, so that recording is one look-up."""
 
 from __future__ import annotations
 

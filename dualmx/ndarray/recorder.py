@@ -1,7 +1,7 @@
-"""The trace: what a thread has recorded on one context and not executed yet.
+"""The trace: what a thread has recorded on one context and not yet executed.
 
 A trace walks the trie of prefixes. Threads never share one: a thread that reads another's pending value computes it
-from a snapshot of the other's trace (`read_from_other_thread`), and the owner goes on undisturbed.
+from a snapshot of that trace (`read_from_other_thread`), and the owner continues undisturbed.
 """
 
 from __future__ import annotations

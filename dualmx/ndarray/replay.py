@@ -1,4 +1,4 @@
-"""What was recorded once and is to be run again on other arrays, without recording it anew."""
+"""A recorded program, compiled once and replayed on other buffers."""
 
 from __future__ import annotations
 

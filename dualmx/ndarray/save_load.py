@@ -1,4 +1,4 @@
-"""Saving and loading arrays, and waiting for everything."""
+"""Save and load arrays, and wait for everything."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The `.params` container: MXNet's binary format of named dense and sparse arrays, in NumPy and bytes only.
 
-Everything read is checked against the bytes that are left before memory is asked for, so a truncated or altered file
-gives a `FormatError` that names file, array, field and offset. Nothing in a file is ever executed.
+Everything read is checked against the remaining bytes before memory is allocated: a truncated or altered file raises a
+`FormatError` that names file, array, field and offset. Nothing in a file is executed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How arrays lie on a mesh of devices."""
+"""Sharded arrays: create, reshard, query the partition spec."""
 
 from __future__ import annotations
 

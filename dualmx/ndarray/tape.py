@@ -1,11 +1,8 @@
-"""The tape: backward passes, and recorded steps that outlive the flush that executed them.
+"""The autograd tape: backward passes, their targets, and recorded steps that outlive their flush.
 
 While a recording is pending, the tape is the trie chain itself. When it is flushed before its backward, the steps that
-a live array depends on are kept as `TapeEntry` objects over immutable values; a later backward enters them once more.
-
-Routes: what a backward pass from some heads reaches, and which tables need the gradients of a few rows only.
-
-What was recorded for an array, read from the tape.
+a live array depends on are kept as `TapeEntry` objects over immutable values; a later backward enters them into a
+trace.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Creating, saving and loading arrays of any storage type, under the path of MXNet's module."""
+"""MXNet's import path of functions that create, save and load arrays of any storage type."""
 
 from ..core.module_alias import lazy_reexport
 

@@ -1,4 +1,4 @@
-"""Conditions on values that an operator states when it is recorded and that the next sync point checks."""
+"""Conditions on values that an operator states when it is recorded, and the next synchronization checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views: windows on another array, through which writes go and which the host reads without a program."""
+"""Views: windows on another array, through which writes go; the host reads them without a program."""
 
 from __future__ import annotations
 

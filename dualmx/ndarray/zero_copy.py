@@ -1,4 +1,4 @@
-"""Arrays and NumPy buffers that look at the same memory, so that what is sent and received is not copied on the way."""
+"""Zero-copy conversion between NDArrays and NumPy buffers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays and functions with NumPy's semantics: `mx.np`.
+"""`mx.np`: arrays and functions with NumPy's semantics.
 
 `mx.np.ndarray` is the same lazy handle as `mx.nd.NDArray`, under NumPy's rules: shapes without axes or elements, bool
 comparisons and masks, int64 indices, promotion of mixed dtypes.

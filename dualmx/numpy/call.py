@@ -1,4 +1,4 @@
-"""Calling operators from NumPy functions: arguments become arrays, results are stored in `out`."""
+"""Call operators from NumPy functions: arguments become arrays, results go to `out`."""
 
 from __future__ import annotations
 

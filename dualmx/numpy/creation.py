@@ -1,4 +1,4 @@
-"""Arrays from values, constants and ranges; float32 unless told otherwise."""
+"""Create arrays from values, constants and ranges; float32 by default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Element-wise functions of one or two operands, made from two tables."""
+"""Elementwise functions of one or two operands, made from two tables."""
 
 from __future__ import annotations
 

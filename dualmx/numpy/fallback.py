@@ -1,4 +1,4 @@
-"""Functions that official NumPy computes on host copies, their results becoming arrays again; no gradient passes."""
+"""Functions that NumPy computes on host copies; no gradient passes."""
 
 from __future__ import annotations
 

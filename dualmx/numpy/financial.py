@@ -1,4 +1,4 @@
-"""Annuities: functions that NumPy once had, on Python numbers and host arrays.
+"""Annuities: financial functions that NumPy once had, on Python numbers and host arrays.
 
 A payment `pmt` at the end (`when=0`) or the begin (`when=1`) of each of `nper` periods at the interest `rate` satisfies
 fv + pv (1 + rate)**nper + pmt (1 + rate when) ((1 + rate)**nper - 1) / rate = 0.

@@ -1,4 +1,4 @@
-"""`x[...]` with NumPy's rules: 0-d results, empty windows, bool masks; contiguous windows are views."""
+"""`x[...]` by NumPy's rules: 0-d results, empty windows, bool masks; contiguous windows are views."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Linear algebra: `mx.np.linalg`. Stacks of matrices are in the last two axes.
-
-Sums of products.
-"""
+"""`mx.np.linalg` and sums of products; matrices are in the last two axes."""
 
 from __future__ import annotations
 

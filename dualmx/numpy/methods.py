@@ -1,4 +1,4 @@
-"""Methods of arrays that are functions of this room under another form: `x.sum(axis=0)` is `np.sum(x, axis=0)`."""
+"""Array methods that are functions of this room: `x.sum(axis=0)` is `np.sum(x, axis=0)`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The array with NumPy's semantics: the same lazy handle as the classic `NDArray`, under other rules."""
+"""`mx.np.ndarray`: the lazy handle of `NDArray` under NumPy's rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python operators on arrays with NumPy's semantics."""
+"""Python operators of arrays with NumPy's semantics."""
 
 from __future__ import annotations
 

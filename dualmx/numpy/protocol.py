@@ -1,4 +1,4 @@
-"""NumPy's dispatch protocols: `numpy.sin(x)` on an array of this room is `mx.np.sin(x)`."""
+"""NumPy's dispatch protocols: `numpy.sin(x)` on an `mx.np` array is `mx.np.sin(x)`."""
 
 from __future__ import annotations
 

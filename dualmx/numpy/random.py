@@ -1,7 +1,6 @@
-"""Random numbers: `mx.np.random`.
+"""`mx.np.random`: standard samples, transformed by parameters that may be numbers or arrays.
 
-Every distribution is a standard one, drawn by an operator, that its parameters shift, scale and bend: parameters may be
-numbers or arrays, which broadcast, and gradients pass to them where the draw follows from them smoothly.
+Parameters broadcast, and gradients pass to them where the sample depends on them smoothly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The further modules under which MXNet shows functions of `mx.np`: `mx.np.multiarray`, `mx.np.utils` and others."""
+"""MXNet's submodules of `mx.np`: `mx.np.multiarray`, `mx.np.utils` and others."""
 
 from __future__ import annotations
 

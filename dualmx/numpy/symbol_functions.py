@@ -1,4 +1,4 @@
-"""Functions of `mx.sym.np` that are not those of `mx.np`: what there needs a shape or values is one node here."""
+"""Functions of `mx.sym.np` that need a node where those of `mx.np` use shapes or values."""
 
 from __future__ import annotations
 

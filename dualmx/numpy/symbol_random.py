@@ -1,4 +1,4 @@
-"""Random numbers as nodes: `mx.sym.np.random`. Parameters are numbers or symbols, which broadcast.
+"""`mx.sym.np.random`: samplers as nodes; parameters are numbers or symbols, which broadcast.
 
 Example:
     >>> import dualmx as mx

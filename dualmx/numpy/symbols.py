@@ -1,4 +1,4 @@
-"""Symbols with NumPy's semantics: `mx.sym.np`, whose functions make the nodes that those of `mx.np` run.
+"""`mx.sym.np`: symbols with NumPy's semantics; its functions make the nodes that those of `mx.np` run.
 
 Example:
     >>> import dualmx as mx

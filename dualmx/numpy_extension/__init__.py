@@ -1,4 +1,4 @@
-"""What networks need beyond NumPy, on `mx.np.ndarray`: `mx.npx`.
+"""`mx.npx`: what networks need beyond NumPy, on `mx.np.ndarray`.
 
 Example:
     >>> import dualmx as mx

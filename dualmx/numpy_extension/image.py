@@ -1,4 +1,4 @@
-"""Operators on images as functions of arrays with NumPy semantics: `mx.npx.image`; the rest is that of `mx.image`."""
+"""`mx.npx.image`: image operators with NumPy semantics; the rest is `mx.image`."""
 
 from __future__ import annotations
 

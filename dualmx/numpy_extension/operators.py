@@ -1,4 +1,4 @@
-"""Operators of networks as functions of arrays with NumPy semantics."""
+"""Network operators with NumPy semantics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random numbers beyond NumPy: `mx.npx.random`."""
+"""`mx.npx.random`: samplers beyond NumPy's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators on images as nodes with NumPy semantics: `mx.sym.npx.image`."""
+"""`mx.sym.npx.image`: image operators as nodes with NumPy semantics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random numbers beyond NumPy as nodes: `mx.sym.npx.random`."""
+"""`mx.sym.npx.random`: samplers beyond NumPy's, as nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of arrays with NumPy semantics."""
+"""Save and load arrays with NumPy semantics."""
 
 from __future__ import annotations
 

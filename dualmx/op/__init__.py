@@ -1,4 +1,4 @@
-"""Operators: schema, registry, definitions. One annotated function per operator; see CONTRIBUTING."""
+"""Operators: schema, registry, definitions. One annotated function per operator; CONTRIBUTING.md has the recipe."""
 
 from .registry import OPS, Call, Op, get_op, op
 

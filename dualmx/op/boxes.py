@@ -1,4 +1,4 @@
-"""Boxes: corners and centres, overlap, and the greedy suppression that the detection operators share."""
+"""Boxes: corners, centres, overlap and greedy non-maximum suppression, shared by the detection operators."""
 
 from __future__ import annotations
 

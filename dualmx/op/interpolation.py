@@ -1,7 +1,4 @@
-"""Bilinear interpolation that the sampling, aligning and deformable operators share.
-
-Weights of OpenCV's resampling filters along one axis.
-"""
+"""Bilinear interpolation and the weights of OpenCV's resampling filters."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The platform that operator bodies are being lowered for; bodies choose formulations by it, users never see it.
-
-Exchange between the devices that run one program together, and with other processes; bodies of operators use it.
-"""
+"""What an operator body may ask of the lowering: platform, mesh, device axis, sums over devices and processes."""
 
 from __future__ import annotations
 

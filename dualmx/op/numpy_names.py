@@ -1,4 +1,4 @@
-"""Operators that are one here, but in MXNet two: a classic one and one of `mx.np`, with a name of its own in JSON."""
+"""Operators that are one here and two in MXNet: a classic one and one of `mx.np`, with its own name in JSON."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The operator registry: `@op` turns an annotated function into an `Op`; a `Call` is an op with parameters bound.
-
-MXNet's words for the inputs and parameters of operators, as its documentation shows them.
-"""
+"""The operator registry: `@op` makes an `Op` of an annotated function; a `Call` is an op with its parameters bound."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Runtime forms of operators: calls whose numbers change from step to step without a new program.
+"""Runtime forms of operators: calls whose scalars change from step to step without a new program.
 
-`RUNTIME_FORMS` tells, by the name of an operator, how a call of it becomes one that takes its numbers at run time. They
-travel as float32, so a call stays as it is where that would not be exact. What is wrong with a parameter is said by the
-call as it is, too: no runtime form is made of it.
+`RUNTIME_FORMS` maps an operator's name to the form that takes its scalars as float32 inputs. A call keeps its usual
+form where float32 would not be exact, or where a parameter is wrong: then the usual form raises the error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Op schema: annotations of a pure function become typed inputs and parameters.
+"""Op schema: typed inputs and parameters from the annotations of a pure function.
 
-Positional arguments annotated `Tensor`, `UntypedTensor` or `Aux` are graph inputs, `Key` and `Train` are supplied by
-the runtime and hidden from users, keyword-only arguments are typed parameters.
+Positional arguments annotated `Tensor`, `UntypedTensor` or `Aux` are graph inputs. `Key` and `Train` are supplied by
+the runtime and hidden from users. Keyword-only arguments are typed parameters.
 """
 
 from __future__ import annotations

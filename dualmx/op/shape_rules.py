@@ -1,7 +1,4 @@
-"""Checked axis arguments: negative axes count from the end, wrong ones raise at the call.
-
-Shape, axis and element-type rules that operator families share.
-"""
+"""Shape, axis and dtype rules that operator families share."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Operators on the components of sparse arrays: dense pieces of fixed length, so that no shape depends on values.
+"""Operators on the components of sparse arrays, dense pieces of fixed length, so that no shape depends on values.
 
-A row_sparse array is `rows` (P, …) with `ids` (P,), a csr array `values` (P,) and `columns` (P,) with `pointer` (n+1,).
-P is the number of stored elements rounded up: what lies behind them has an id outside of the array and is dropped. None
-of these operators is registered: they are what the storage types are made of, not what users call.
+A row_sparse array is `rows` (P, …) with `ids` (P,); a csr array is `values` (P,) and `columns` (P,) with `pointer`
+(n+1,). P is the number of stored elements rounded up: padding has an id outside the array and is dropped. None of these
+operators is registered: the storage types are made of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What convolution and pooling share: layouts, per-axis parameters, element type of accumulation."""
+"""Layouts, per-axis parameters and accumulation dtype of convolution and pooling."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Operators whose bodies are graphs: `_foreach`, `_while_loop` and `_cond` as scans and branches of XLA.
+"""Control-flow operators `_foreach`, `_while_loop` and `_cond` as XLA scans and branches.
 
-They are not in the registry, because without graphs they mean nothing; `symbol.subgraph` binds graphs to them.
+They are not registered, because they mean nothing without their graphs, which `symbol.subgraph` binds.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Parameter servers: the van moves frames, the postoffice knows the members, the customer tracks requests, kv stores.
 
-Knows NumPy only; optimizers are injected by `kvstore.server`.
+Knows NumPy only; `kvstore.server_updates` injects the optimizers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How compressed gradients are packed: 2 bits, 1 bit or 16 bits per element."""
+"""Gradient codecs: 2 bits, 1 bit or 16 bits per element."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This process's place in a distributed job: one for all stores and exchanges of a process."""
+"""The worker node of this process, created on first use and shared by all stores and collectives."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The customer: requests that wait for their replies. Every one of them ends, with an answer or with an error.
+"""The customer: requests that wait for replies. Each one ends, with a reply or with an error.
 
-A request belongs to a peer, not to a connection: when a connection breaks and another one is made, what was not
-answered is sent again under its old number, and the peer tells by the number what it has done already.
+A request belongs to a peer, not to a connection. After a reconnection unanswered requests are sent with their old
+numbers, by which the peer knows what it has done already.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
-"""Which workers take part in each batch of an elastic job: decided by the scheduler, one batch after the other.
+"""Scheduler side of elastic jobs: rounds, and the formation of worker groups.
 
-A batch of a worker counts as a whole or not at all. A worker that has ended it has handed all its pushes to the
-servers; when all that take part have ended it, died or left, it is settled whose pushes count, and who takes part in
-the next one: those who are there, and those who came meanwhile.
-
-Groups of workers of an elastic job that exchange arrays with each other: formed anew when some are gone or come.
-
-A group is formed when all workers of the one before it that are still there have asked for the next. Others who have
-asked by then take part as well, after those: the first one of a group knows what the group before it did, as long as
-anybody of that is left.
+An elastic round of a worker counts completely or not at all. A worker that has ended it has handed all its pushes to
+the servers. When every member has ended it, died or left, the scheduler decides whose pushes count and who takes part
+next: those who are there, and those who joined meanwhile. A new group for collectives is formed when all live members
+of the former one have asked for it. Newcomers rank after them, so rank 0 knows the former state while anyone of it is
+left.
 """
 
 from __future__ import annotations

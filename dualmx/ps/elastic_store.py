@@ -1,4 +1,4 @@
-"""Stores of elastic jobs: what workers push for a batch is gathered, and counts as a whole or not at all."""
+"""Stores of elastic jobs: the pushes of a round are buffered, then committed or dropped together."""
 
 from __future__ import annotations
 

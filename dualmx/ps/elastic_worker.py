@@ -1,4 +1,4 @@
-"""An elastic job as one of its workers sees it: which batch is under way, who takes part, who did before."""
+"""Worker side of elastic rounds: current round, members, history."""
 
 from __future__ import annotations
 

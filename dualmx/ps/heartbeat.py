@@ -1,4 +1,4 @@
-"""What a worker tells of itself with its signs of life, and what the scheduler makes of it for `dualmx status`."""
+"""Heartbeat payload of workers, and the status that the scheduler derives from it for `dualmx status`."""
 
 from __future__ import annotations
 

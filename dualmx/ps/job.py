@@ -1,4 +1,4 @@
-"""What a process knows of its distributed job: the `DMLC_*` and `PS_*` environment."""
+"""The job's description in the environment: `DMLC_*` and `PS_*` variables."""
 
 from __future__ import annotations
 

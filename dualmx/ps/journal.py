@@ -1,8 +1,8 @@
-"""What a server or scheduler writes down for the one that takes its place: a snapshot, and what has changed since.
+"""Journal: append-only log from which the successor of a server or scheduler restores its state.
 
-A record is a frame with its checksum, written before anybody is told that the change was made. The journal is read up
-to the first record that is not whole: the one that the server was writing when it died, which nobody relies on. Where
-the disk is full, the process waits for room: what it has promised nobody yet can wait, and what was written stays.
+A record is a frame with a checksum, written before anybody learns of the change. Replay ends at the first incomplete
+record: the process died while writing it, so nobody relies on it. When the disk is full, the process waits for space:
+changes that nobody has learned of can wait.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A member of a job as the scheduler knows it, and what the scheduler writes down of members."""
+"""A member of the job as the scheduler knows it, and its journal records."""
 
 from __future__ import annotations
 

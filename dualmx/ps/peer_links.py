@@ -1,4 +1,4 @@
-"""Direct links between the workers of a job, and what arrives by them until somebody takes it."""
+"""Direct links between workers, and their received messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker's and a server's place in a job have in common: the scheduler, who is gone, broken connections."""
+"""Base of worker and server nodes: registration, reconnection, dead peers."""
 
 from __future__ import annotations
 

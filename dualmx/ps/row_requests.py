@@ -1,4 +1,4 @@
-"""Pushes and pulls of some rows of tables: what they look like in messages, on the worker's side and the server's."""
+"""Row-sparse pushes and pulls: wire format and both sides."""
 
 from __future__ import annotations
 

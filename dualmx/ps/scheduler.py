@@ -1,7 +1,4 @@
-"""The postoffice: the scheduler knows all members, gives them ranks, holds barriers, and tells who died.
-
-The scheduler's place in a job: it listens where all others know it.
-"""
+"""The scheduler: registers members, assigns ranks, holds barriers, announces deaths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What outlives the scheduler: all that the one in its place must know of the job, and the journal that tells it."""
+"""Durable scheduler state: members, passed barriers and elastic rounds, logged before they are announced."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The server's side of key-value requests: checks what arrives, hands it to the stores, sends the answers.
-
-What is in a worker's request, as the server reads it: each word is checked before anything is changed.
-"""
+"""`KVServer`: parses and checks requests, hands them to the stores, replies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server's place in a job: it serves requests, and looks after workers that come and go."""
+"""A server's node in the job: serves requests, and follows workers that join and leave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where keys live: small arrays on one server, big ones in slices over all of them."""
+"""Sharding of keys: small arrays on one server, large ones in slices over all."""
 
 from __future__ import annotations
 

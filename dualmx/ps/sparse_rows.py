@@ -1,4 +1,4 @@
-"""Values of which only some rows are known or have changed: what tables of many rows are pushed and pulled as."""
+"""Row-sparse values (`IndexedSlices`), the tables that they update, and snapshots of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a running job is doing, asked from outside of it by who knows its secret."""
+"""Query the status of a running job; needs its secret."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""What a server keeps: slices of arrays, the rounds of pushes that change them, and the requests that wait for a round.
+"""Server-side store: shards, rounds of contributions, waiting requests, journal records.
 
-A round of a slice is closed when every worker of the job has pushed it. Pushes are told apart by (key, slice, worker,
-round), so one that arrives twice counts once, and they are summed by rank, so the sum does not depend on who was first.
-
-What a server's journal says of slices and of rounds that are over, and back.
+A round of a shard is complete when every worker has pushed it. Pushes are identified by (key, slice, worker, round), so
+a duplicate counts once, and they are summed by rank, so the sum does not depend on arrival order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The worker's side of key-value requests: slices arrays over the servers and puts the answers together.
-
-What a worker waits for: pushes and values under way, and stores that are being opened.
-"""
+"""`KVWorker`: slices arrays over the servers, packs messages, and assembles the replies; its futures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker's place in a job: it meets the servers, and the other workers where it exchanges with them directly."""
+"""A worker's node in the job: connects to servers, and to other workers for direct exchange."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Symbols: named expressions over variables, their JSON form, inference, and executors that run them."""
+"""Symbols: named expressions over variables, JSON, inference, executors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators of symbols: `x + y` makes an elementwise node without broadcasting, `x + 1` a scalar node."""
+"""Python operators of symbols: `x + y` makes an elementwise node without broadcasting, `x + 1` a scalar node."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""String attributes of nodes: the scope that sets them for all nodes made inside it, and the hidden keys.
-
-Parameter values as MXNet's symbol files write them: text that both MXNet and `Op.parse` read back.
-"""
+"""String attributes of nodes: `AttrScope`, hidden keys, and parameter values as text that MXNet reads too."""
 
 from __future__ import annotations
 

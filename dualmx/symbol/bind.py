@@ -1,4 +1,4 @@
-"""Binding a symbol to arrays: `bind`, `simple_bind` and `eval`."""
+"""Bind a symbol to arrays: `bind`, `simple_bind`, `eval`."""
 
 from __future__ import annotations
 

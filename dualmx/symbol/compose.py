@@ -1,4 +1,4 @@
-"""Making operator nodes: inputs by position or keyword, missing inputs as automatic variables, attributes and names."""
+"""Make operator nodes: inputs by position or keyword, automatic variables for missing inputs, attributes, names."""
 
 from __future__ import annotations
 

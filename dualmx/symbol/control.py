@@ -1,4 +1,4 @@
-"""Control flow over symbols: `foreach`, `while_loop` and `cond`, each one node that holds its graphs."""
+"""Control flow over symbols: `foreach`, `while_loop` and `cond`, each one node with its subgraphs."""
 
 from __future__ import annotations
 

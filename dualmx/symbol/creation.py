@@ -1,4 +1,4 @@
-"""Symbols without inputs, and functions of symbols and numbers that Python has no operator for."""
+"""Symbols without inputs, and functions of symbols and numbers."""
 
 from __future__ import annotations
 

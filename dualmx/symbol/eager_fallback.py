@@ -1,5 +1,7 @@
-"""Running graphs that hold operators written in Python, or with results of unknown shape: step by step, what lies
-between them compiled together."""
+"""Execute graphs that cannot compile as one program: Python operators and unknown shapes run one by one.
+
+What lies between them is compiled together.
+"""
 
 from __future__ import annotations
 

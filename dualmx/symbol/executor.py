@@ -1,7 +1,4 @@
-"""`Executor`: a symbol bound to arrays, run forward and backward through the lazy engine.
-
-Recording an executor's forward pass, apart from the gradients that users record on the same arrays.
-"""
+"""`Executor`: a symbol bound to arrays, forward and backward through the lazy engine."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Shape and type inference as methods of `Symbol`.
-
-Storage types of variables and of their gradients, as they follow from a graph.
-"""
+"""Shape, dtype and storage-type inference of symbols."""
 
 from __future__ import annotations
 

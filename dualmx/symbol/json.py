@@ -1,8 +1,6 @@
-"""Reading MXNet's symbol JSON, with the upgrades that files of older versions need.
+"""Symbol JSON, in MXNet's format: reading, with upgrades of older versions, and writing.
 
-The file is data from outside: every field is checked, and anything unexpected raises `FormatError`.
-
-Writing a graph as MXNet's symbol JSON, in the layout in which MXNet itself writes it.
+A file is untrusted data: every field is checked, and anything unexpected raises `FormatError`.
 """
 
 from __future__ import annotations

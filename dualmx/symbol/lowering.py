@@ -1,4 +1,4 @@
-"""From a symbol to one call that the engine records and compiles."""
+"""Lower a symbol to one call that the engine records and compiles."""
 
 from __future__ import annotations
 

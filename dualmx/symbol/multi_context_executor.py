@@ -1,4 +1,4 @@
-"""Executors whose operators are placed on several contexts by `ctx_group`: one program per stretch of a context."""
+"""Executor of graphs placed on several contexts by `ctx_group`: one program per run of nodes on a context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Automatic names of symbols: `NameManager` counts per kind of node, `Prefix` also prepends a text to every name."""
+"""Automatic names: `NameManager` counts per kind of node, `Prefix` adds a prefix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mx.sym.npx`, under the path of MXNet's module."""
+"""MXNet's import path of `mx.sym.npx`."""
 
 from ..core.module_alias import lazy_reexport
 

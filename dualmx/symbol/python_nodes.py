@@ -1,4 +1,4 @@
-"""Operators written in Python as nodes of a graph."""
+"""Graph nodes that Python computes."""
 
 from __future__ import annotations
 

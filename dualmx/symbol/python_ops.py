@@ -1,7 +1,4 @@
-"""`sym.Custom`: nodes of operators written in Python.
-
-Operators written in Python in the way before `CustomOp`: objects that are called on symbols.
-"""
+"""`sym.Custom`, and the older `PythonOp` objects that are called on symbols."""
 
 from __future__ import annotations
 

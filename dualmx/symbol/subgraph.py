@@ -1,4 +1,4 @@
-"""Graphs inside nodes: what a loop or a branch runs, and what of its inputs follows from the graphs."""
+"""Subgraphs of control-flow nodes, and inference through them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Symbol`: a named expression over variables, composed now and run once it is bound to arrays."""
+"""`Symbol`: a named expression over variables; run by binding it to arrays."""
 
 from __future__ import annotations
 

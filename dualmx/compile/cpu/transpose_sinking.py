@@ -1,7 +1,7 @@
-"""Moves transposes out of the way: layers that work channels-last inside meet without copies between them.
+"""Transpose sinking: layers that compute channels-last meet without copies between them.
 
-Operators such as convolution transpose to channels-last and back on the CPU. XLA:CPU cancels two transposes that touch,
-but keeps them when an activation or a residual sum stands between. Here each transpose is carried along lazily, through
+Operators such as convolution transpose to channels-last and back on the CPU. XLA:CPU cancels adjacent transposes, but
+not those with an activation or a residual sum between them. Here each transpose is carried along lazily through
 elementwise operations, reductions, broadcasts, pads, slices and concatenations, until it meets its inverse or something
 that needs the real order.
 """

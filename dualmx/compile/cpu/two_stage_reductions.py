@@ -1,9 +1,8 @@
-"""Sums and extremes in two stages, for XLA on the CPU, which computes them element by element in one.
+"""Two-stage sums and extremes for XLA:CPU, which reduces element by element in one stage.
 
-Over leading axes, as gradients of biases and statistics of channels take them, XLA walks down one column after the
-other, and every cache line is fetched once a column; over trailing axes, as softmax and normalisation take them, each
-element waits for the one before. A first stage that adds a few blocks to each other runs along the lines, in vectors,
-and what computes its elements runs with it.
+Over leading axes (gradients of biases, channel statistics), XLA walks down one column after another and fetches every
+cache line once a column. Over trailing axes (softmax, normalization), each element waits for the one before. A first
+stage that adds a few blocks to each other runs along the lines, in vectors, fused with what computes its elements.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Products with an operand that is spread out from fewer numbers, which XLA's library for products gets wrong.
+"""Jaxpr predicates that choose XLA:CPU options: matmuls of a broadcast operand, and rematerialization.
 
-XLA:CPU hands a product to its library with what leads to it. If the right operand repeats itself along its last axis,
-as `broadcast_to` of a number does, the library reads memory that is none of it (seen in jaxlib 0.10).
-
-Programs whose backward pass makes values again instead of keeping them.
+XLA:CPU hands a matmul to its library together with its operands' computation. If the right operand repeats along its
+last axis, as `broadcast_to` of a number does, the library reads memory out of bounds (seen in jaxlib 0.10).
 """
 
 from __future__ import annotations

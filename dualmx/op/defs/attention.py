@@ -1,7 +1,4 @@
-"""Products of multi-head attention on projections whose heads lie side by side.
-
-Attention over sequences, also over sequences that are cut over a mesh: each device meets all keys in turn.
-"""
+"""Attention: products for interleaved heads, and ring attention over sequences sharded on a mesh."""
 
 from __future__ import annotations
 

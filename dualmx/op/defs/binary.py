@@ -1,13 +1,8 @@
-"""Binary operators: `broadcast_*` stretches axes of length 1, `elemwise_*` and `_name` demand equal shapes.
+"""Binary operators: `broadcast_*`, `elemwise_*`, scalar forms, and NumPy's functions of two arrays.
 
-Operators between an array and a Python scalar.
-
-The scalar is converted to the dtype of the array before the operation. The runtime form of each computes the same with
-a scalar that is not part of the compiled program, so that a varying value compiles nothing.
-
-NumPy's element-wise functions of two arrays: inputs may have different dtypes, comparisons give bool.
-
-Mixed dtypes follow MXNet: a floating-point operand wins whatever its width, two integers widen as in NumPy.
+`broadcast_*` stretches axes of length 1, `elemwise_*` and `_name` demand equal shapes. A scalar is converted to the
+array's dtype before the operation; its runtime form takes it as an input, so that a varying value compiles nothing.
+NumPy's functions accept mixed dtypes as MXNet does: a float operand wins whatever its width, integers widen.
 """
 
 from __future__ import annotations

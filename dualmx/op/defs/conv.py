@@ -1,11 +1,4 @@
-"""Convolution and transposed convolution in one to three dimensions.
-
-Convolution that samples its input at learned offsets, plain and modulated.
-
-Correlation of two feature maps over displacements, as optical flow networks use it.
-
-Operators on patches of images: im2col, its transpose col2im, and the old Crop.
-"""
+"""Convolution, transposed and deformable convolution, correlation, im2col, col2im and the old Crop."""
 
 from __future__ import annotations
 

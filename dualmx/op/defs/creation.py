@@ -1,7 +1,4 @@
-"""Operators that make arrays from parameters alone, and histograms.
-
-NumPy's functions that make arrays from parameters alone, for graphs; arrays themselves are made on the host.
-"""
+"""Operators that make arrays from parameters alone, for classic and NumPy semantics, and histograms."""
 
 from __future__ import annotations
 

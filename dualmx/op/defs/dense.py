@@ -1,7 +1,4 @@
-"""Fully connected layer.
-
-Dropout.
-"""
+"""FullyConnected and Dropout."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Boxes: overlap, suppression, matching, encoding against anchors.
-
-Single-shot detection: default boxes, training targets, detections.
-
-Region proposals: anchors moved by predictions, the best of them after suppression.
-"""
+"""Detection: box overlap, suppression, matching, encoding; SSD's anchors, targets and detections; proposals."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""Operators that map every element by itself: rounding, roots, logarithms, trigonometry, activations, casts.
-
-Activation functions with a kind parameter.
-
-NumPy's element-wise functions of one array that the classic operators do not have.
-
-How values inside a program are cut over a mesh.
-"""
+"""Unary operators: rounding, roots, logarithms, trigonometry, activations, casts; and the sharding constraint."""
 
 from __future__ import annotations
 

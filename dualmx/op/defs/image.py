@@ -1,9 +1,4 @@
-"""Image operators: images are (H, W, C), batches of them (N, H, W, C), until `to_tensor` puts the channels first.
-
-Colours of images: brightness, contrast, saturation, hue, and lighting noise, fixed or drawn.
-
-Sampling images along a grid: grid generation, bilinear sampling, spatial transformers.
-"""
+"""Image operators on (H, W, C) or (N, H, W, C) until `to_tensor`, colour changes, and sampling along grids."""
 
 from __future__ import annotations
 

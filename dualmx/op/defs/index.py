@@ -1,13 +1,8 @@
-"""Operators that read or write elements at positions given by arrays. Indices may have any dtype: floats are cut
-toward zero.
+"""Indexing: gather, scatter, slices, and the windows behind `x[...]`. Float indices are truncated toward zero.
 
-Windows of an array: reads and writes behind `x[...]`, for basic (slice) and advanced (index array) indexing.
-
-Windows are given per axis as `begin`, `end`, `step`, already normalised: the axis contributes the positions
-`range(begin, end, step)`, all of which exist. With a negative step `end` is -1 when position 0 is included. Axes
-beyond the given ones are whole.
-
-Operators that cut out or overwrite rectangular parts of an array.
+A window is `begin`, `end`, `step` per axis, already normalized: the axis contributes the positions
+`range(begin, end, step)`, all of which exist. With a negative step, `end` is -1 when position 0 is included. Axes
+beyond the given ones are complete.
 """
 
 from __future__ import annotations

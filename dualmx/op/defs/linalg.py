@@ -1,9 +1,4 @@
-"""Products of arrays and linear algebra on stacks of matrices (the last two axes).
-
-NumPy's linear algebra: stacks of matrices in the last two axes; results may have no axis.
-
-NumPy's sums of products: dot, matmul, tensordot, einsum and their kin.
-"""
+"""Matrix products, sums of products and linear algebra on stacks of matrices (the last two axes)."""
 
 from __future__ import annotations
 

@@ -1,13 +1,4 @@
-"""Softmax family and the softmax cross entropy.
-
-Output layers: predictions in the forward pass, the gradient of a loss in the backward pass.
-
-Connectionist temporal classification.
-
-A penalty on the mean activation of units, attached to the gradient.
-
-Log likelihood of marked self-exciting point processes.
-"""
+"""Softmax, cross entropy, output layers with the gradient of a loss, CTC, sparseness penalty, Hawkes likelihood."""
 
 from __future__ import annotations
 

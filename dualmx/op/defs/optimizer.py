@@ -1,15 +1,11 @@
-"""SGD-like updates of one weight: the next weight is the output, states are auxiliary inputs and written back.
+"""SGD-like updates of one weight or of many, and the array statistics that they use.
 
-Learning rates, `rescale_grad` and step counts are runtime scalars, so that a schedule compiles nothing; `wd`,
-momenta and clipping bounds are compiled in, and terms that they switch off cost nothing. 16-bit weights without
-a 32-bit master copy are still computed in float32 and rounded once at the end. Throughout,
-`g' = clip(rescale_grad * grad, ±clip_gradient)`, clipping unless `clip_gradient < 0`; updates "with coupled
-decay" clip after adding `wd * weight`, the others decay outside the clip.
-
-Updates of many weights in one call, and the array statistics that accompany them.
-
-Inputs come in groups, one per weight: `w0, g0, m0, w1, g1, m1, …`. The outputs are the next weights; the states
-of all groups (everything after weight and grad) are written back, like auxiliary inputs.
+The next weight is the output; states are auxiliary inputs and written back. Learning rates, `rescale_grad` and step
+counts are runtime scalars, so that a schedule compiles nothing. `wd`, momenta and clipping bounds are compiled in, and
+terms that they switch off cost nothing. 16-bit weights without a 32-bit master copy are computed in float32 and rounded
+once at the end. Throughout, `g' = clip(rescale_grad * grad, ±clip_gradient)`, clipping unless `clip_gradient < 0`.
+Updates "with coupled decay" clip after adding `wd * weight`; the others decay outside the clip. Multi-tensor forms take
+`w0, g0, m0, w1, g1, m1, …` and return the next weights.
 """
 
 from __future__ import annotations

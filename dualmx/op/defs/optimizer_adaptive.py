@@ -1,8 +1,6 @@
-"""Updates with a step size per element (Adam, RMSProp, AdaGrad, …); conventions as in `optimizer_update`.
+"""Updates with a step size per element: Adam, RMSProp, AdaGrad, AdamW (Loshchilov & Hutter 2019), LAMB (You 2020).
 
-AdamW updates (Loshchilov & Hutter, 2019) with the gradient's scale as an array, as mixed precision needs.
-
-LAMB updates (You et al., 2020), for one weight in two phases and for many at once.
+Conventions are those of `defs/optimizer`. AdamW takes the gradient's scale as an array, as mixed precision needs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Probability densities of samples, with one distribution for each leading index of the samples."""
+"""Probability densities of samples; one distribution per leading index."""
 
 from __future__ import annotations
 

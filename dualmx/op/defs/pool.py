@@ -1,9 +1,4 @@
-"""Pooling, adaptive average pooling and up-sampling.
-
-Up-sampling.
-
-Bilinear resizing of feature maps.
-"""
+"""Pooling, adaptive average pooling, up-sampling and bilinear resizing."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
-"""Scales of quantized values: what one step of an integer stands for, and rounding to it.
+"""8-bit operators: quantize, dequantize, calibrate, and layers and RNN on quantized data.
 
-Operators on quantized values: every tensor comes with the two ends of the range that its integers stand for.
-
-Quantization: to 8-bit integers and back, and the choice of thresholds by divergence.
-
-The fused recurrent operator on 8-bit data.
+Every quantized tensor comes with the two ends of the range that its integers stand for.
 """
 
 from __future__ import annotations

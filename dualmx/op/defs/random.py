@@ -1,10 +1,7 @@
-"""Random samples: `_random_*` of one distribution, `_sample_*` of one per element of parameter arrays, shuffles.
+"""Samplers: `_random_*` of one distribution, `_sample_*` of one per element of parameter arrays, NumPy's, shuffles.
 
-Each distribution is one row of `TABLE`, from which three operators are made.
-
-Draws of NumPy's distributions as nodes of graphs: a parameter is a number, or None and an input in its place.
-
-Draws of NumPy's distributions: standard ones of a shape, of which functions of `mx.np.random` make the others.
+Each distribution is one row of `TABLE`, from which three operators are made. NumPy's samplers draw standard values of a
+shape, which functions of `mx.np.random` transform; in graphs, a parameter is a number, or None and an input.
 """
 
 from __future__ import annotations

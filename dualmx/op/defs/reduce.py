@@ -1,6 +1,6 @@
-"""Reductions along axes: sums, products, extrema, norms, moments, positions of extrema, running sums.
+"""Reductions: sums, products, extrema, norms, moments, positions, running sums, for classic and NumPy semantics.
 
-NumPy's reductions: all axes give shape (), `axis=()` reduces nothing, integers follow NumPy mode's dtypes.
+Under NumPy semantics, all axes give shape (), `axis=()` reduces nothing, and integers follow NumPy mode's dtypes.
 """
 
 from __future__ import annotations

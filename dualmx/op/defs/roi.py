@@ -1,7 +1,4 @@
-"""Regions of interest: pooling and aligning rectangles of feature maps to one size.
-
-Regions of interest pooled by parts: position-sensitive, deformable, rotated.
-"""
+"""Regions of interest: pooling and aligning; position-sensitive, deformable and rotated forms."""
 
 from __future__ import annotations
 

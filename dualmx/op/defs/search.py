@@ -1,11 +1,4 @@
-"""NumPy's functions that choose, find, order and insert elements.
-
-Operators that order elements along an axis: topk, sort, argsort.
-
-NumPy's functions that insert, delete and overwrite elements, as nodes of graphs; and further NumPy nodes.
-
-Operators of `mx.npx` that have no classic form.
-"""
+"""Search, sort, count, insert and delete elements; and the operators of `mx.npx` without a classic form."""
 
 from __future__ import annotations
 

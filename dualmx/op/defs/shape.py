@@ -1,9 +1,4 @@
-"""Operators that change the shape of an array: reshape, permute, insert and drop axes, broadcast, blocks, diagonals.
-
-NumPy's functions that move elements without changing them: shapes, axes, diagonals, joins, padding.
-
-Operators that join, split, repeat and pad arrays along axes.
-"""
+"""Operators that change shapes: reshape, permute, broadcast, join, split, repeat, pad; classic and NumPy's."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Operators about storage types, as they act on dense values, and the second names that MXNet has for sparse arrays.
+"""Storage casts and csr graphs as they act on dense values, and MXNet's `_sparse_*` aliases.
 
-Operators on graphs stored as csr matrices: row u has the edges out of vertex u, their values are edge numbers.
-
-What computes is in `sparse.graph_kernels`; the bodies here say shapes, and refuse dense matrices.
+On a csr graph, row u has the edges out of vertex u, and values are edge ids. `sparse.graph_kernels` computes; the
+bodies here give shapes and refuse dense matrices.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Vans: how messages travel between the processes of a job."""
+"""Vans: transports of messages between the processes of a job."""

@@ -1,8 +1,8 @@
-"""Connections whose handshake is not over: one thread has all of them under way, none waits for another.
+"""Handshakes of accepted connections, all on one thread, none waiting for another.
 
-A member of the job says its hello at once, so that those who say nothing wait for others' sake alone: when there are
-too many, the oldest of them is closed, then the oldest of those who have stopped in the middle. While all are quick,
-the listeners pause instead, and what comes stays in the system's backlog. A member that was closed tries again.
+A member says hello at once. When there are too many unfinished handshakes, the oldest silent connection is closed, then
+the oldest of those that stopped in the middle. While all are quick, the listeners pause instead, and new connections
+stay in the system's backlog. A member whose connection was closed tries again.
 """
 
 from __future__ import annotations

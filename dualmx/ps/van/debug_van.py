@@ -1,7 +1,4 @@
-"""Lost messages, for tests: a share of what arrives is dropped, and what was not answered is sent again.
-
-What `PS_VERBOSE` makes visible: 1 the members of a job and their coming and going, 2 every message as well.
-"""
+"""Debug wrappers of vans: `PS_DROP_MSG` drops messages at random, `PS_VERBOSE` logs members (1) and messages (2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads frames from what arrives, whole or piece by piece, and checks them before anybody sees what they say."""
+"""Incremental frame parser; sizes and checksums are checked before a message is delivered."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Frames: what travels between processes. A header of fixed size, JSON of bounded size, and raw bytes of bounded size.
+"""Frames, the wire format: a header of fixed size, bounded JSON, bounded raw bytes.
 
-Nothing received is ever run: the JSON describes, the bytes are numbers.
+Nothing received is executed: the JSON describes, the bytes are numbers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Who may join a job: both ends of a connection prove that they know the job's secret before anything else is read.
+"""Handshake: both ends of a connection prove that they know the job's secret before any message is parsed.
 
-Where a connection leaves its host they do so by TLS 1.3, with certificates that follow from the secret; within a host
-by HMAC-SHA-256 over random numbers of both ends. Handshakes are generators, which go on when the socket can be read: so
-one thread has many of them under way, and those who stop in the middle of one take no thread.
+Between hosts the proof is TLS 1.3 with certificates derived from the secret; within a host it is HMAC-SHA-256 over
+random numbers of both ends. Handshakes are generators, resumed when the socket is readable: one thread runs many, and a
+peer that stops in the middle of one blocks no thread.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""One connection of the van: frames that wait to be sent, by priority, and a decoder for what is received.
-
-What the system tells of the process at the other end of a connection, if it is on this host and of this user.
-"""
+"""A link: one connection of the van, with frames queued by priority and a decoder; liveness of a local peer process."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Memory that processes of one host share: what is large is written there once, and only its place travels.
+"""Shared memory between the processes of a host: large payloads are written once, and only their place is sent.
 
-An arena is a file without a name that its maker alone writes to. The maker counts how often it has lent each block to
-each reader, and in a table of the arena the reader counts how often nothing there looked at a loan any more. A block is
-used again when its maker does not need it and all loans have come back, so its pages stay warm.
-
-Slices that several servers lend, seen as one array: their pages are mapped one behind the other, without a copy.
+An arena is an anonymous file that only its owner writes. The owner counts how often it shared each block with each
+reader; in a table of the arena, each reader counts how often it has released it. A block is reused when the owner does
+not need it and the counts agree, so its pages stay warm. A reader maps the slices of several servers one behind
+another, and sees one contiguous array without a copy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A network in one thread, for tests: deterministic for its seed, with duplicates, disorder and faults on request."""
+"""Simulated network in one thread, for tests: deterministic by seed, with duplicates, reordering and faults."""
 
 from __future__ import annotations
 

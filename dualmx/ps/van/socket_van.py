@@ -1,10 +1,8 @@
-"""The van over TCP, and over unix sockets between processes of one host: one thread at a time moves all bytes.
+"""The van over TCP, and over unix sockets within a host; one thread at a time moves all bytes.
 
-It also keeps watch: it sends a sign of life on every idle link, and a link that was silent for too long is broken, as
-is one whose bytes make no sense. What is received is handed over on this thread, so receivers are quick. It is the
-van's own thread, unless another one that waits for a message drives meanwhile: nobody has to be woken then.
-
-How a connection begins, before anything is said: by which kind of socket, and what memory its ends share.
+It sends heartbeats on idle links and breaks links that are silent too long or whose bytes are malformed. Messages are
+delivered on the io thread, so receivers must be quick. That is the van's own thread, unless a thread that waits for a
+message drives meanwhile, which saves a thread switch per reply.
 """
 
 from __future__ import annotations

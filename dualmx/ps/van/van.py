@@ -1,4 +1,4 @@
-"""The van: moves messages over links. What drives it is not its concern, and it is given, never global."""
+"""`Van`: moves messages over links. It is passed in, never global, and does not know what drives it."""
 
 from __future__ import annotations
 

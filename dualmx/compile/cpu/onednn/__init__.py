@@ -1,1 +1,1 @@
-"""Convolutions of XLA:CPU programs by oneDNN, where its wheel is installed."""
+"""Convolutions by oneDNN in XLA:CPU programs, where its wheel is installed."""

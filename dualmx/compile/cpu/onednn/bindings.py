@@ -1,4 +1,4 @@
-"""The two libraries: oneDNN from its wheel, and our compiled handlers, which call it."""
+"""ctypes bindings of oneDNN's library and of our compiled handlers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Compiles `handlers.c` beside itself, with a C compiler and nothing else: `python dualmx/compile/cpu/onednn/build.py`.
+"""Compile `handlers.c` with a C compiler: `python dualmx/compile/cpu/onednn/build.py`.
 
-Installing does the same (`hatch_build.py` at the root of the source) where there is a compiler.
+Installing does the same (`hatch_build.py`) where there is a compiler.
 """
 
 from __future__ import annotations

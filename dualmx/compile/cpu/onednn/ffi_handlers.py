@@ -1,4 +1,4 @@
-"""The functions that XLA calls for what oneDNN computes, registered where there are any."""
+"""Register the FFI handlers that XLA calls for oneDNN."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutions as XLA's programs name them to their handler, and which ones oneDNN computes rightly."""
+"""oneDNN convolution primitives: how a program describes one to its handler, and which are supported."""
 
 from __future__ import annotations
 

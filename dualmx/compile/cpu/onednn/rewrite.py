@@ -1,4 +1,4 @@
-"""Finds what oneDNN can compute: equations of convolutions and products as JAX's derivatives write them."""
+"""Rewrite rules from a jaxpr's convolutions and products, as JAX's derivatives write them, to oneDNN."""
 
 from __future__ import annotations
 
