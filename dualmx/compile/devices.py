@@ -140,7 +140,7 @@ class Mesh(Context):
         1
     """
 
-    _interned: dict[Any, Mesh] = {}
+    _interned: dict[Any, Any] = {}
     axes: dict[str, int]
     remote: bool  # devices of other processes belong to it
 

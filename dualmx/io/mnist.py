@@ -115,10 +115,11 @@ class MNISTIter(MXDataIter):
             raise ArgumentError(
                 f"MNISTIter: batch_size={batch_size}: expected 1 to {len(images)}, the images there are"
             )
+        order = np.arange(len(images))
         if shuffle:
             order = np.random.RandomState(seed).permutation(len(images))
             images, labels = images[order], labels[order]
-        self._index = (order if shuffle else np.arange(len(images))).astype(np.uint64) + np.uint64(part.start)
+        self._index = order.astype(np.uint64) + np.uint64(part.start)
         self._images = images.reshape(len(images), -1) if flat else images[:, None]
         self._labels = labels
         self._names = (data_name, label_name)
