@@ -12,11 +12,6 @@ from ..op.registry import Call
 from ..op.schema import TENSOR
 from ..op.shape_rules import convert
 
-# Their gradient is the one that comes in, in the type of the input, whatever the two types are.
-CASTS = ("Cast", "amp_cast")
-# Likewise for these: what they combine are floats, and only the result becomes an integer, as `dtype` says.
-TOTALS = ("_np_sum", "_np_prod", "_np_cumsum", "_npi_mean")
-
 VjpFn = Callable[[Sequence[Any]], Sequence[Any]]
 
 
@@ -41,15 +36,15 @@ def integer_vjp(
     The second result maps cotangents, of the types of the results, to gradients; None stands for zero.
     """
     outs = call.apply_keys(ins, keys, runtime)
-    if call.op.name in CASTS:
+    if call.op.traits.is_cast:
         return outs, lambda cotangents: [convert(cotangents[0], ins[0].dtype)]
     shared = _same_dtype_inputs(call, len(ins))
     wide = {k for k in at if is_integer(ins[k])}
     if any(shared[k] for k in wide):
         wide |= {k for k, together in enumerate(shared) if together and is_integer(ins[k])}
-    smooth = (
-        call.op.bind({**call.params, "dtype": "float64"}) if call.op.name in TOTALS and is_integer(outs[0]) else call
-    )
+    smooth = call
+    if call.op.traits.combines_floats and is_integer(outs[0]):
+        smooth = call.op.bind({**call.params, "dtype": "float64"})
     raised = [x.astype(jnp.float64) if k in wide else x for k, x in enumerate(ins)]
 
     def partial(*chosen: Any) -> tuple[Any, ...]:

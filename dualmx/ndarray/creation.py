@@ -150,10 +150,9 @@ def _run_creation_op(call: Any, ctx: Context | None, out: NDArray | None) -> NDA
     if not local.recording and not engine.naive:
         # Made at once, it is an input of the programs that use it: the first step of a loop, which makes optimizer
         # states, is then the same program as the others.
-        value, dtype = call.params.get("value"), call.params.get("dtype")
-        fill = value if value is not None else float(call.op.name == "_ones")
+        fill, dtype = call.op.traits.fill(call.params), as_dtype(call.params.get("dtype"))
         try:
-            return array_from_numpy(np.full(call.params["shape"], fill, as_dtype(dtype)), where)
+            return array_from_numpy(np.full(call.params["shape"], fill, dtype), where)
         except (ValueError, MemoryError) as e:
             name, shape = call.op.name.lstrip("_"), call.params["shape"]
             raise ArgumentError(f"{name}: shape={shape}: cannot be allocated: {e}") from None

@@ -201,20 +201,17 @@ def _find_covering_executable(state: State, wanted: tuple[Value, ...]) -> Execut
     return None
 
 
-_CREATION = {"_zeros": 0, "_ones": 1, "_full": None}
-
-
 def materialize_constant(v: Value) -> np.ndarray:
     """Return the array that a creation step yields."""
     assert v.state is not None and v.state.call is not None
     call = v.state.call
-    fill = _CREATION[call.op.name]
-    return np.full(v.shape, call.params["value"] if fill is None else fill, v.dtype)
+    assert call.op.traits.fill is not None
+    return np.full(v.shape, call.op.traits.fill(call.params), v.dtype)
 
 
 def is_constant(v: Value) -> bool:
     """True for what `zeros`, `ones` and `full` yield: made on the host, it needs no program."""
-    return v.state is not None and v.state.call is not None and v.state.call.op.name in _CREATION
+    return v.state is not None and v.state.call is not None and v.state.call.op.traits.fill is not None
 
 
 def _compile(tr: Trace, wanted: tuple[Value, ...]) -> Executable:

@@ -108,7 +108,7 @@ def through(values: np.ndarray, window: Sequence[Call], may_copy: bool = True) -
         ValueError: it cannot be a view, and may not be a copy.
     """
     for lens in window:
-        if lens.op.name == "_basic_slice":
+        if lens.op.traits.is_window:
             p = lens.params
             taken = ranges(values.shape, p["begin"], p["end"], p["step"])
             box = tuple(slice(r.start, r.stop, r.step) for r in taken)  # no step is negative

@@ -539,7 +539,7 @@ def _dynamic_window(shape: tuple[int, ...], lens: Call) -> tuple[tuple[int, ...]
 
 def read_view_op(view_op: Call, base: Handle) -> Any:
     """Return what a lens shows of an array: one program serves for all places of its window."""
-    moving = _dynamic_window(base._value.shape, view_op) if view_op.op.name == "_basic_slice" else None
+    moving = _dynamic_window(base._value.shape, view_op) if view_op.op.traits.is_window else None
     if moving is None:
         return invoke_unary(view_op, base)
     size, start = moving
@@ -579,7 +579,7 @@ def write_view(root: Handle, window: Sequence[Call], value: Handle) -> None:
     for lens in window[:-1]:
         shown.append(read_view_op(lens, shown[-1]))
     for lens, whole in zip(reversed(window), reversed(shown), strict=True):
-        if lens.op.name == "_basic_slice":
+        if lens.op.traits.is_window:
             value = write_view_op(lens, whole, value)
         else:
             value = invoke_unary(OPS["_np_reshape"].call(newshape=whole._value.shape), value)

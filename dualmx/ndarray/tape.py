@@ -20,8 +20,8 @@ from ..op.registry import OPS, Call, Op
 from .handle import Handle, assign, copy_to_context, invoke_binary, is_tracked, pending_array, rebind
 from .recorder import Trace, TraceReplaced, engine, local, user_line
 
-# Operators that look up rows of a table: where their inputs have the ids and the table.
-LOOKUPS = {"Embedding": (0, 1), "_contrib_SparseEmbedding": (0, 1), "_rows_gather": (0, 1)}
+# The inputs of an operator that looks up rows.
+IDS, TABLE = 0, 1
 ROW_SPARSE_REQS = ("rows", "rows_add")
 
 
@@ -50,10 +50,9 @@ def row_sparse_lookups(
             continue
         wanted.update(e.ins)
         assert e.call is not None
-        places = LOOKUPS.get(e.call.op.name)
         for k, v in enumerate(e.ins):
             if v in numbers:
-                if places is not None and k == places[1]:
+                if e.call.op.traits.is_lookup and k == TABLE:
                     found.setdefault(numbers[v], []).append(e)
                 else:
                     otherwise.add(numbers[v])
@@ -94,11 +93,10 @@ class GradTargets:
         for number, found in lookups.items():
             for e in found:
                 if e.outs[0] in reached:
-                    assert e.call is not None
                     groups.append((e.outs[0],))
                     self.handles.append(whole[number][0])
                     self.grad_reqs.append(whole[number][1])
-                    self.row_ids.append(e.ins[LOOKUPS[e.call.op.name][0]])
+                    self.row_ids.append(e.ins[IDS])
         self.groups = tuple(groups)
 
 

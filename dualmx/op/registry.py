@@ -14,6 +14,7 @@ import numpy as np
 from ..core.dtypes import is_dtype, is_float
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from .schema import AUX, TENSOR, UNTYPED, Axes, Input, ParamField, read_schema, to_floats
+from .traits import NO_TRAITS, Traits
 
 
 @cache
@@ -46,6 +47,7 @@ class Op:
         input_names_of: names of all inputs of a variadic op where its parameters settle them, a function of the
         parameters.
         calls: the interned calls.
+        traits: what the rooms above must know of it.
         variant_of: name of the operator of which this is the form with numbers at run time, None for all others.
     """
 
@@ -76,6 +78,7 @@ class Op:
         joint: Callable[[Any, bool], bool] | None = None,
         attached: tuple[str, ...] = (),
         named: Callable[[Any], Sequence[str]] | None = None,
+        traits: Traits = NO_TRAITS,
     ):
         self.is_collective, self.paired_inputs, self.input_names_of = joint, attached, named
         self.name, self.fn, self.outputs, self.visible = name, fn, outputs, visible
@@ -86,7 +89,7 @@ class Op:
             complete_dtype,
         )
         self.writes_aux, self.dynamic, self.mutates = writes_aux, dynamic, mutates
-        self.floating = floating
+        self.floating, self.traits = floating, traits
         self.calls: dict[Any, Call] = {}
         if inputs is not None:
             self.inputs, self.params, self.key_name, self.train_name = inputs, params or {}, key_name, train_name
@@ -386,6 +389,7 @@ def op(
     joint: Callable[[Any, bool], bool] | None = None,
     attached: Sequence[str] = (),
     named: Callable[[Any], Sequence[str]] | None = None,
+    traits: Traits = NO_TRAITS,
 ) -> Callable[[Callable[..., Any]], Op]:
     """Register the decorated function as an operator; roles and types are read from its annotations.
 
@@ -403,6 +407,7 @@ def op(
         joint: `(p, train) -> bool`; whether the call exchanges values with other contexts.
         attached: names of further inputs of a variadic op for each one that `num_args` counts; they follow the latter.
         named: `p -> names` of all inputs of a variadic op where its parameters settle them, `()` elsewhere.
+        traits: what the rooms above must know of the op, see `Traits`.
 
     Raises:
         TypeError: no docstring. KeyError: name taken.
@@ -427,6 +432,7 @@ def op(
             joint=joint,
             attached=tuple(attached),
             named=named,
+            traits=traits,
         )
         for n in (made.name, *made.aliases):
             if n in OPS:

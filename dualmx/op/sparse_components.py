@@ -15,15 +15,16 @@ import jax.numpy as jnp
 
 from .registry import Op
 from .schema import Count, Shape, Tensor, UntypedTensor
+from .traits import NO_TRAITS, Traits
 
 Array = jax.Array
 
 
-def component_op(outputs: int = 1) -> Callable[[Callable[..., Any]], Op]:
+def component_op(outputs: int = 1, traits: Traits = NO_TRAITS) -> Callable[[Callable[..., Any]], Op]:
     """Make an unregistered operator of the decorated body."""
 
     def make(fn: Callable[..., Any]) -> Op:
-        return Op("_" + fn.__name__, fn, outputs=outputs)
+        return Op("_" + fn.__name__, fn, outputs=outputs, traits=traits)
 
     return make
 
@@ -45,7 +46,7 @@ def rows_dense(rows: Tensor, ids: UntypedTensor, *, length: Count) -> Array:
     return scatter_rows(rows, ids, length)
 
 
-@component_op()
+@component_op(traits=Traits(is_lookup=True))
 def rows_gather(ids: UntypedTensor, table: Tensor) -> Array:
     """Rows `ids` of `table`; ids outside get some row."""
     return jnp.take(table, ids, axis=0, mode="clip")

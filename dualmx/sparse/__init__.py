@@ -17,14 +17,13 @@ from .dispatch import (
     run_program_stepwise,
     store,
 )
-from .kernels import KEEP_ZEROS
 from .lazy_update import write_rows
 from .row_sparse import RowSparseNDArray
 
 engine.sparse = creation
 
 __all__ = [
-    "KEEP_ZEROS", "STYPES", "BaseSparseNDArray", "CSRNDArray", "NotSupportedForSparseNDArray", "RowSparseNDArray",
+    "STYPES", "BaseSparseNDArray", "CSRNDArray", "NotSupportedForSparseNDArray", "RowSparseNDArray",
     "array", "as_stype", "asks_for_storage", "csr_matrix", "empty", "invoke", "invoke_out", "is_sparse",
     "needs_stepwise", "row_sparse_array", "rows_of_table", "run_program_stepwise", "store", "with_storage",
     "write_rows", "zeros",

@@ -13,6 +13,7 @@ from ..graph.program import ProgramCall
 from ..ndarray import handle
 from ..ndarray.ndarray import NDArray
 from ..op.registry import Call
+from ..op.traits import StorageRule
 from .base import BaseSparseNDArray
 from .creation import of_array
 
@@ -20,18 +21,24 @@ _log = logging.getLogger(__name__)
 
 # A kernel returns the outputs, or None to leave the call to the dense operator.
 Kernel = Callable[[Call, Sequence[NDArray], Sequence[float]], list[NDArray] | None]
-KERNELS: dict[str, Kernel] = {}
-# Operators that have no dense fallback for sparse inputs, with what they take.
-STRICT: dict[str, str] = {}
+KERNELS: dict[StorageRule, Kernel] = {}
+# Rules without a dense fallback for sparse inputs, with what they take.
+STRICT: dict[StorageRule, str] = {}
 _reported: set[tuple[Any, ...]] = set()
 
 
-def kernel(*names: str) -> Callable[[Kernel], Kernel]:
-    """Register the decorated function for operators."""
+def kernel(*rules: StorageRule, needs: str = "") -> Callable[[Kernel], Kernel]:
+    """Register the decorated function for operators of these rules.
+
+    Args:
+        needs: what it takes, if what it leaves must not be computed densely.
+    """
 
     def register(fn: Kernel) -> Kernel:
-        for name in names:
-            KERNELS[name] = fn
+        for rule in rules:
+            KERNELS[rule] = fn
+            if needs:
+                STRICT[rule] = needs
         return fn
 
     return register
@@ -49,7 +56,7 @@ def storages(ins: Sequence[NDArray]) -> tuple[str, ...]:
 
 def asks_for_storage(call: Call) -> bool:
     """True if the storage type of the result does not follow from the inputs."""
-    return call.op.name == "cast_storage" or bool(call.params.get("forward_stype"))
+    return call.op.traits.storage is StorageRule.CAST or bool(call.params.get("forward_stype"))
 
 
 def invoke(call: Call, ins: Sequence[NDArray], runtime: Sequence[float] = ()) -> list[NDArray]:
@@ -58,9 +65,9 @@ def invoke(call: Call, ins: Sequence[NDArray], runtime: Sequence[float] = ()) ->
     Raises:
         MXNetError: the inputs do not fit the operator, or it does not take their storage types.
     """
-    found = KERNELS.get(call.op.name)
-    if found is not None and (any(map(is_sparse, ins)) or asks_for_storage(call)):
-        outs = found(call, ins, runtime)
+    rule = call.op.traits.storage
+    if rule is not None and (any(map(is_sparse, ins)) or asks_for_storage(call)):
+        outs = KERNELS[rule](call, ins, runtime)
         if outs is not None:
             return outs
     warn_dense_fallback(call, ins, "default")
@@ -117,8 +124,9 @@ def warn_dense_fallback(call: Call, ins: Sequence[NDArray], result: str) -> None
     kinds = storages(ins)
     if all(k == "default" for k in kinds):
         return
-    if call.op.name in STRICT:
-        raise MXNetError(f"{call!r}: not implemented for storage types {kinds}; {STRICT[call.op.name]}")
+    rule = call.op.traits.storage
+    if rule in STRICT:
+        raise MXNetError(f"{call!r}: not implemented for storage types {kinds}; {STRICT[rule]}")
     case = (call.op.name, kinds, result)
     if case not in _reported and knobs.STORAGE_FALLBACK.read() != "0":
         _reported.add(case)

@@ -12,6 +12,7 @@ from ..core.rng import rng_streams
 from ..ndarray.creation import array_from_numpy
 from ..ndarray.ndarray import NDArray
 from ..op.registry import Call
+from ..op.traits import StorageRule
 from .csr import CSRNDArray
 from .dispatch import kernel
 
@@ -57,7 +58,7 @@ def _renumbered(edges: Edges) -> Edges:
     return made
 
 
-@kernel("_contrib_getnnz")
+@kernel(StorageRule.COUNT_STORED)
 def getnnz(call: Call, ins: Ins, runtime: Any) -> list[NDArray]:
     """Numbers of stored elements."""
     graph = _graph(call, ins[0], numbered=False)
@@ -67,7 +68,7 @@ def getnnz(call: Call, ins: Ins, runtime: Any) -> list[NDArray]:
     return [array_from_numpy(counts.astype(dtype).reshape(shape), graph.context)]
 
 
-@kernel("_contrib_edge_id")
+@kernel(StorageRule.EDGE_ID)
 def edge_id(call: Call, ins: Ins, runtime: Any) -> list[NDArray]:
     """Values of edges, -1 for those that are not there."""
     graph = _graph(call, ins[0], numbered=False)
@@ -85,7 +86,7 @@ def edge_id(call: Call, ins: Ins, runtime: Any) -> list[NDArray]:
     return [array_from_numpy(found, graph.context)]
 
 
-@kernel("_contrib_dgl_adjacency")
+@kernel(StorageRule.ADJACENCY)
 def adjacency(call: Call, ins: Ins, runtime: Any) -> list[NDArray]:
     """Ones in place of edge numbers."""
     graph = _graph(call, ins[0])
@@ -94,7 +95,7 @@ def adjacency(call: Call, ins: Ins, runtime: Any) -> list[NDArray]:
     return [CSRNDArray.of_host(graph.shape, ones, columns, pointer, graph.context)]
 
 
-@kernel("_contrib_dgl_subgraph")
+@kernel(StorageRule.SUBGRAPH)
 def subgraph(call: Call, ins: Ins, runtime: Any) -> list[NDArray]:
     """Edges among sets of vertices."""
     graph = _graph(call, ins[0])
@@ -159,11 +160,11 @@ def _padded(values: np.ndarray, length: int) -> np.ndarray:
     return np.concatenate([values, np.zeros(length - len(values), values.dtype)])
 
 
-@kernel("_contrib_dgl_csr_neighbor_uniform_sample", "_contrib_dgl_csr_neighbor_non_uniform_sample")
+@kernel(StorageRule.NEIGHBOR_SAMPLE, StorageRule.WEIGHTED_NEIGHBOR_SAMPLE)
 def neighbor_sample(call: Call, ins: Ins, runtime: Any) -> list[NDArray]:
     """Samples of the surroundings of sets of vertices."""
     graph = _graph(call, ins[0])
-    weighted = call.op.name.endswith("non_uniform_sample")
+    weighted = call.op.traits.storage is StorageRule.WEIGHTED_NEIGHBOR_SAMPLE
     chances = ins[1].asnumpy() if weighted else None
     if chances is not None and chances.shape != (graph.shape[0],):
         raise ArgumentError(f"{call.op.name}: probability has shape {chances.shape}: expected {graph.shape[:1]}")
@@ -182,7 +183,7 @@ def neighbor_sample(call: Call, ins: Ins, runtime: Any) -> list[NDArray]:
     return [*names, *edges, *shares, *layers]
 
 
-@kernel("_contrib_dgl_graph_compact")
+@kernel(StorageRule.COMPACT_GRAPH)
 def graph_compact(call: Call, ins: Ins, runtime: Any) -> list[NDArray]:
     """Sampled graphs without their empty rows and columns."""
     call.infer(tuple((a.shape, a._value.dtype) for a in ins))

@@ -12,22 +12,16 @@ from ..ndarray import handle
 from ..ndarray.ndarray import NDArray
 from ..op import sparse_components as part
 from ..op.registry import OPS, Call
+from ..op.traits import StorageRule
 from . import dispatch
 from .base import BaseSparseNDArray, component, pad_to, padded_size
 from .creation import zeros
 from .csr import CSRNDArray
-from .dispatch import STRICT, as_stype, kernel, storages
+from .dispatch import as_stype, kernel, storages
 from .row_sparse import RowSparseNDArray
 
 Ins = Sequence[NDArray]
 Rates = Sequence[float]
-
-KEEP_ZEROS = (
-    "abs", "arcsin", "arcsinh", "arctan", "arctanh", "cbrt", "ceil", "degrees", "expm1", "fix", "floor", "log1p",
-    "make_loss", "negative", "radians", "relu", "rint", "round", "sign", "sin", "sinh", "sqrt", "square", "BlockGrad",
-    "tan", "tanh", "trunc", "_copy", "_contrib_round_ste", "_contrib_sign_ste", "_mul_scalar", "_div_scalar",
-    "_scatter_plus_scalar", "_scatter_minus_scalar",
-)  # fmt: skip
 
 
 def dense_of(a: NDArray) -> NDArray:
@@ -49,7 +43,7 @@ def dense_fallback(call: Call, ins: Ins, runtime: Rates, stype: str) -> list[NDA
 # -- one operand
 
 
-@kernel(*KEEP_ZEROS)
+@kernel(StorageRule.KEEPS_ZEROS, StorageRule.PASSES_THROUGH)
 def elementwise(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     """One operand of which zeros stay zeros: the call on the stored elements."""
     (a,) = ins
@@ -57,27 +51,15 @@ def elementwise(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     return [a.map_values(call, runtime)]
 
 
-def _keeps_zero(name: str, scalar: float) -> bool:
-    """True if `0 <op> scalar` is 0."""
-    found = {
-        "_plus_scalar": scalar == 0, "_minus_scalar": scalar == 0, "_equal_scalar": scalar != 0,
-        "_not_equal_scalar": scalar == 0, "_greater_scalar": scalar >= 0, "_lesser_scalar": scalar <= 0,
-        "_greater_equal_scalar": scalar > 0, "_lesser_equal_scalar": scalar < 0,
-    }  # fmt: skip
-    return found[name]
-
-
-@kernel(
-    "_plus_scalar", "_minus_scalar", "_equal_scalar", "_not_equal_scalar", "_greater_scalar", "_lesser_scalar",
-    "_greater_equal_scalar", "_lesser_equal_scalar",
-)  # fmt: skip
+@kernel(StorageRule.SCALAR)
 def scalar_rule(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     """An operand and a scalar: the call on the stored elements if 0 and the scalar give 0."""
     scalar = runtime[0] if runtime else call.params["scalar"]
-    return elementwise(call, ins, runtime) if _keeps_zero(call.op.name, scalar) else None
+    zero_stays = call.op.traits.zero_stays
+    return elementwise(call, ins, runtime) if zero_stays is not None and zero_stays(scalar) else None
 
 
-@kernel("clip")
+@kernel(StorageRule.CLIP, needs="the bounds must include 0; convert with tostype('default') first")
 def clip(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     """Clipping of the stored elements, if the bounds include 0."""
     if not call.params["a_min"] <= 0 <= call.params["a_max"]:
@@ -85,7 +67,7 @@ def clip(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     return elementwise(call, ins, runtime)
 
 
-@kernel("zeros_like")
+@kernel(StorageRule.NO_ELEMENTS)
 def zeros_like(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     """An array of the same storage type that stores nothing."""
     if tracked(ins):
@@ -93,7 +75,7 @@ def zeros_like(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     return [zeros(ins[0].stype, ins[0].shape, ins[0].context, ins[0].dtype)]
 
 
-@kernel("cast_storage")
+@kernel(StorageRule.CAST, needs="convert by way of the default storage type")
 def cast_storage(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     """The array in the storage type asked for; between two sparse ones there is no rule."""
     (a,) = ins
@@ -103,7 +85,7 @@ def cast_storage(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     return [as_stype(a, stype) if a.stype != stype else a.copy()]
 
 
-@kernel("_sparse_retain")
+@kernel(StorageRule.RETAIN_ROWS, needs="the array must be row_sparse")
 def retain(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     """The rows of a row_sparse array that are listed."""
     a, ids = ins
@@ -112,7 +94,7 @@ def retain(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     return dense_fallback(call, ins, runtime, "row_sparse") if tracked(ins) else [a.retain(ids)]
 
 
-@kernel("_square_sum")
+@kernel(StorageRule.SQUARE_SUM, needs="the array must be row_sparse, with an axis")
 def square_sum(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     """Sums of squares of a row_sparse array; along the rows with `keepdims` they are row_sparse too."""
     (a,) = ins
@@ -126,7 +108,7 @@ def square_sum(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     return handle.invoke(call, (dense_of(a),))
 
 
-@kernel("sum", "mean")
+@kernel(StorageRule.SUM, StorageRule.MEAN)
 def csr_sum(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     """Sum or mean of a csr array over its stored elements, dense."""
     (a,) = ins
@@ -139,14 +121,14 @@ def csr_sum(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     found = handle.invoke(sums, (a.values, a.column_ids, a.pointer))[0]
     if len(axes) > 1:
         found = found.sum()
-    if call.op.name == "mean":
+    if call.op.traits.storage is StorageRule.MEAN:
         found = found / float(np.prod([a.shape[n] for n in axes]))
     if p["keepdims"]:
         found = found.reshape(tuple(1 if n in axes else d for n, d in enumerate(a.shape)))
     return [found]
 
 
-@kernel("norm")
+@kernel(StorageRule.NORM)
 def norm(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     """Norm of all stored elements, dense."""
     (a,) = ins
@@ -160,7 +142,7 @@ def norm(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     return handle.invoke(call, (held._stored(),))
 
 
-@kernel("slice")
+@kernel(StorageRule.SLICE)
 def slice_rule(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     """A block of a csr array, csr; steps other than 1 have no rule."""
     (a,) = ins
@@ -181,7 +163,7 @@ def slice_rule(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
 # -- two operands
 
 
-@kernel("elemwise_add", "elemwise_sub", "_maximum", "_minimum", "_hypot")
+@kernel(StorageRule.SAME_STORAGE, StorageRule.SAME_STORAGE_EAGER)
 def same_storage(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     """Two operands of one storage type, which the result has too."""
     kinds = storages(ins)
@@ -235,7 +217,7 @@ def _csr_both(call: Call, a: CSRNDArray, b: CSRNDArray) -> NDArray:
     return CSRNDArray.of_host(a.shape, values[kept], columns, pointer, a.context)
 
 
-@kernel("elemwise_mul")
+@kernel(StorageRule.PRODUCT)
 def multiply(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     """Product of two arrays, of which a dense one is looked up where the sparse one stores something."""
     kinds = storages(ins)
@@ -271,7 +253,7 @@ def _plain(call: Call) -> Call:
     return OPS[call.op.name.replace("broadcast_", "elemwise_")].call()
 
 
-@kernel("broadcast_mul", "broadcast_div")
+@kernel(StorageRule.SCALE_BY_BROADCAST)
 def broadcast(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     """A csr array times or over a row, column or array of numbers, csr."""
     a, b = ins
@@ -282,7 +264,7 @@ def broadcast(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     return on_stored_elements(call, (a, b), runtime, 0)
 
 
-@kernel("_scatter_elemwise_div")
+@kernel(StorageRule.DIVIDE_STORED)
 def scatter_divide(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     """Quotient at the stored rows of the first operand, row_sparse."""
     return on_stored_elements(call, ins, runtime, 0) if isinstance(ins[0], RowSparseNDArray) else None
@@ -291,7 +273,7 @@ def scatter_divide(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None
 # -- many operands
 
 
-@kernel("add_n")
+@kernel(StorageRule.ADD_ALL)
 def add_n(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     """Sum of row_sparse arrays, their stored rows put one after the other."""
     if any(k != "row_sparse" for k in storages(ins)):
@@ -308,7 +290,7 @@ def add_n(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     return [RowSparseNDArray.of(ins[0].shape, rows, ids, None)]
 
 
-@kernel("Concat")
+@kernel(StorageRule.STACK_ROWS)
 def concat(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     """csr arrays below each other, csr."""
     if any(k != "csr" for k in storages(ins)) or call.params["dim"] not in (0, -2):
@@ -325,7 +307,7 @@ def concat(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
 # -- tables
 
 
-@kernel("Embedding", "_contrib_SparseEmbedding")
+@kernel(StorageRule.TABLE_LOOKUP, needs="the ids must be dense, the table dense or row_sparse")
 def embedding(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     """Rows of a row_sparse table by dense ids, dense."""
     ids, table = ins
@@ -343,7 +325,7 @@ def embedding(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     return handle.invoke(call, (ids, table.to_dense()))
 
 
-@kernel("take")
+@kernel(StorageRule.TAKE_ROWS)
 def take(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     """Rows of a csr array by dense ids, csr."""
     a, ids = ins
@@ -360,7 +342,7 @@ def take(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     return [CSRNDArray.of_host((len(chosen), a.shape[1]), values[at], columns[at], ends, a.context)]
 
 
-@kernel("dot")
+@kernel(StorageRule.MATRIX_PRODUCT)
 def dot(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     """Matrix product of a csr array, stored as `forward_stype` or MXNet's rules say."""
     a, b = ins
@@ -404,15 +386,3 @@ def _csr_dot(a: CSRNDArray, b: NDArray, turned: bool) -> NDArray:
     else:
         seen = handle.invoke(part.rows_gather.call(), (a.column_ids, dense_of(b)))[0]
     return handle.invoke(part.csr_combine.call(), (a.values, seen, a.pointer))[0]
-
-
-STRICT.update(
-    {
-        "Embedding": "the ids must be dense, the table dense or row_sparse",
-        "_contrib_SparseEmbedding": "the ids must be dense, the table dense or row_sparse",
-        "_sparse_retain": "the array must be row_sparse",
-        "_square_sum": "the array must be row_sparse, with an axis",
-        "cast_storage": "convert by way of the default storage type",
-        "clip": "the bounds must include 0; convert with tostype('default') first",
-    }
-)

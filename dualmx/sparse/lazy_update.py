@@ -15,23 +15,14 @@ from ..ndarray.ndarray import NDArray
 from ..op.registry import Call, Op
 from ..op.schema import AUX, UNTYPED, Input
 from ..op.sparse_components import set_rows, sum_duplicates
+from ..op.traits import RowUpdate
 from .base import BaseSparseNDArray, component, pad_to, padded_size
 from .row_sparse import RowSparseNDArray
-
-# Updates whose rows do not depend on each other, by registry name.
-LAZY = frozenset(
-    (
-        "sgd_update", "sgd_mom_update", "mp_sgd_update", "mp_sgd_mom_update", "adam_update", "ftrl_update",
-        "_sparse_adagrad_update", "_contrib_group_adagrad_update",
-    )
-)  # fmt: skip
-# Without `lazy_update` these move every row, as with a dense gradient of zeros.
-WITH_SWITCH = frozenset(("sgd_update", "sgd_mom_update", "mp_sgd_update", "mp_sgd_mom_update", "adam_update"))
 
 
 def _is_plain_descent(dense: Call) -> bool:
     p = dense.params
-    return dense.op.name == "sgd_update" and p["wd"] == 0 and p["clip_gradient"] <= 0
+    return dense.op.traits.row_update is RowUpdate.SCALED_ROW and p["wd"] == 0 and p["clip_gradient"] <= 0
 
 
 @cache
@@ -67,7 +58,8 @@ def row_update_call(dense: Call, unique: bool) -> Call:
 
 def lazy_update(call: Call, ins: Sequence[NDArray], outs: Sequence[NDArray], runtime: Sequence[float]) -> bool:
     """Make an update by a row_sparse gradient and return True; False for any other call."""
-    if call.op.name not in LAZY or len(ins) < 2:
+    by_row = call.op.traits.row_update
+    if by_row is RowUpdate.DENSE or len(ins) < 2:
         return False
     weight, grad, *states = ins
     if not isinstance(grad, RowSparseNDArray):
@@ -76,8 +68,9 @@ def lazy_update(call: Call, ins: Sequence[NDArray], outs: Sequence[NDArray], run
         raise ArgumentError(f"{call.op.name}: grad has shape {grad.shape}, expected the weight's {weight.shape}")
     out = outs[0]
     table = _dense_storage(weight)
-    standard = call.op.name == "ftrl_update" and not weight.is_sparse
-    if standard or grad.dense is not None or (call.op.name in WITH_SWITCH and not call.params["lazy_update"]):
+    # Without `lazy_update`, where there is that parameter, every row moves as with a dense gradient of zeros.
+    lazy = call.params.get("lazy_update", True) and (weight.is_sparse or by_row is not RowUpdate.BY_ROW_OF_SPARSE)
+    if not lazy or grad.dense is not None:
         dense = [grad.to_dense(), *(_dense_storage(s) for s in states)]
         handle.invoke_out(call, (table, *dense), (_dense_storage(out),), runtime)
     else:
@@ -109,4 +102,4 @@ def _dense_storage(array: NDArray) -> NDArray:
     return array.dense
 
 
-__all__ = ["LAZY", "lazy_update", "row_update_call", "write_rows"]
+__all__ = ["lazy_update", "row_update_call", "write_rows"]

@@ -8,16 +8,10 @@ from typing import Any
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from ..op.registry import Op
 from ..op.schema import AUX
+from ..op.traits import ZERO
 from .attributes import AttrScope, is_dunder, json_key, param_text
 from .names import NameManager
 from .node import Entry, Node, arity_param, copy_graph, input_names, present_inputs, topological
-
-ZERO, ONE = '["zero", {}]', '["one", {}]'
-STATE_INIT = {"moving_mean": ZERO, "moving_avg": ZERO, "moving_var": ONE}
-INPUT_INIT = {
-    ("LeakyReLU", "gamma"): '["Constant", {"value": 0.25}]',
-    ("UpSampling", "weight"): '["bilinear", {}]',
-}
 
 
 class SymbolBase:
@@ -31,9 +25,7 @@ class SymbolBase:
 
 def default_initializer(op: Op, input_name: str, is_state: bool) -> str | None:
     """The `__init__` attribute that `op` puts on the variable of an input, if any."""
-    if is_state:
-        return STATE_INIT.get(input_name, ZERO)
-    return INPUT_INIT.get((op.name, input_name))
+    return op.traits.initializers.get(input_name, ZERO if is_state else None)
 
 
 def single_entry(symbol: SymbolBase, where: str) -> Entry:

@@ -143,24 +143,6 @@ class RecordedForward:
 
 
 GRAD_REQS = ("write", "add", "null")
-# Heads that define their own gradient: `backward` needs no head gradient for them.
-LOSSES = frozenset(
-    (
-        "SoftmaxOutput", "LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput", "SVMOutput",
-        "MakeLoss", "make_loss",
-    )
-)  # fmt: skip
-# Heads through which no gradient flows.
-CONSTANT_HEADS = frozenset(
-    (
-        "BlockGrad", "zeros_like", "ones_like", "argmax", "argmin", "argmax_channel", "argsort", "one_hot", "round",
-        "rint", "ceil", "floor", "trunc", "fix", "sign", "shape_array", "size_array", "logical_not", "_equal",
-        "_not_equal", "_greater", "_greater_equal", "_lesser", "_lesser_equal", "_equal_scalar", "_not_equal_scalar",
-        "_greater_scalar", "_greater_equal_scalar", "_lesser_scalar", "_lesser_equal_scalar", "broadcast_equal",
-        "broadcast_not_equal", "broadcast_greater", "broadcast_greater_equal", "broadcast_lesser",
-        "broadcast_lesser_equal",
-    )
-)  # fmt: skip
 
 
 def _kind(a: NDArray) -> tuple[Any, ...]:
@@ -539,7 +521,7 @@ def needs_no_gradient(node: Node) -> bool:
     """True for a head that defines its own gradient, or through which none flows."""
     if isinstance(node.op, PythonNodeOp):
         return node.op.is_loss
-    return node.op is not None and node.op.name in LOSSES | CONSTANT_HEADS
+    return node.op is not None and (node.op.traits.is_loss or node.op.traits.is_constant)
 
 
 def invoke_on_context(call: Any, ctx: Context) -> list[NDArray]:

@@ -13,7 +13,8 @@ from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from ..graph.infer import Key, ShapeT, infer_shapes, is_known
 from ..graph.infer_dtype import infer_dtypes
-from ..sparse import KEEP_ZEROS, STYPES
+from ..op.traits import StorageRule
+from ..sparse import STYPES
 from .attributes import parse_dtype, parse_partial_shape, parse_shape
 from .compose import SymbolBase
 from .node import Node, split_variables, topological
@@ -174,8 +175,8 @@ class Inference(SymbolBase):
         return self._infer_type(args, kwargs)
 
 
-# Operators whose result has the one storage type of all inputs, gradients likewise.
-_SAME_STYPE = frozenset((*KEEP_ZEROS, "elemwise_add", "elemwise_sub", "add_n")) - {"BlockGrad"}
+# The result has the one storage type of all inputs, gradients likewise.
+_SAME_STYPE = (StorageRule.KEEPS_ZEROS, StorageRule.SAME_STORAGE, StorageRule.ADD_ALL)
 _FLAGS = dict(zip("012", STYPES, strict=True))
 
 
@@ -223,27 +224,27 @@ def _walk(order: Sequence[Node], stype_dict: Mapping[str, str]) -> tuple[dict[in
             kinds[id(node)] = declared_stype(node, stype_dict)
             continue
         ins = [kinds[id(child)] for child, _ in node.inputs]
-        kinds[id(node)], wanted = _rule(node.op.name, node.params, ins)
+        kinds[id(node)], wanted = _rule(node.op.traits.storage, node.params, ins)
         for (child, _), kind in zip(node.inputs, wanted, strict=True):
             uses.setdefault(id(child), []).append(kind)
     return kinds, uses
 
 
-def _rule(name: str, params: Mapping[str, Any], ins: list[str]) -> tuple[str, list[str]]:
+def _rule(rule: StorageRule | None, params: Mapping[str, Any], ins: list[str]) -> tuple[str, list[str]]:
     """Storage type of the result, and of the gradient of each input."""
     dense = ["default"] * len(ins)
-    if name == "cast_storage":
+    if rule is StorageRule.CAST:
         return params["stype"], [params["stype"]]
-    if name == "_sparse_retain":
+    if rule is StorageRule.RETAIN_ROWS:
         return "row_sparse", ["row_sparse", "default"]
-    if name in ("Embedding", "_contrib_SparseEmbedding"):
+    if rule is StorageRule.TABLE_LOOKUP:
         by_row = params.get("sparse_grad", True)
         return "default", ["default", "row_sparse" if by_row else "default"]
-    if name == "dot" and ins[0] == "csr" and ins[1] != "csr" and not params["transpose_b"]:
+    if rule is StorageRule.MATRIX_PRODUCT and ins[0] == "csr" and ins[1] != "csr" and not params["transpose_b"]:
         if params["transpose_a"]:
             return "row_sparse", dense
         return "default", ["default", "row_sparse"]
-    if name in _SAME_STYPE and len(set(ins)) == 1:
+    if rule in _SAME_STYPE and len(set(ins)) == 1:
         return ins[0], ins
     return "default", dense
 

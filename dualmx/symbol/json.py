@@ -231,7 +231,6 @@ WORKSPACE = {
     "L2Normalization": 2, "LRN": 2, "ROIPooling": 2, "SpatialTransformer": 3, "_contrib_BatchNormWithReLU": 4,
     "_contrib_box_nms": 2, "_linalg_det": 3, "_linalg_slogdet": 4, "sort": 2,
 }  # fmt: skip
-CASTS = ("amp_cast", "amp_multicast")
 _ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"} | {
     chr(c): f"\\u{c:04x}" for c in range(32) if chr(c) not in "\n\r\t"
 })  # fmt: skip
@@ -269,7 +268,7 @@ def _graph_to_json(entries: Sequence[Entry], remove_amp_cast: bool, further: Seq
 def without_casts(entries: Sequence[Entry]) -> list[Entry]:
     """Return entries of a graph in which the readers of a cast made by mixed precision read its input directly."""
     order = topological(entries)
-    if not any(node.op is not None and node.op.name in CASTS for node in order):
+    if not any(node.op is not None and node.op.traits.is_amp_cast for node in order):
         return list(entries)
     moved: dict[int, Node] = {}
     skipped: dict[tuple[int, int], Entry] = {}
@@ -280,7 +279,7 @@ def without_casts(entries: Sequence[Entry]) -> list[Entry]:
 
     for node in order:
         inputs = [follow(e) for e in node.inputs]
-        if node.op is not None and node.op.name in CASTS:
+        if node.op is not None and node.op.traits.is_amp_cast:
             skipped.update(((id(node), i), entry) for i, entry in enumerate(inputs))
         moved[id(node)] = node.with_inputs(inputs)
     return [follow(e) for e in entries]

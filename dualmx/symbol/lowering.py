@@ -80,20 +80,12 @@ def graph_call(symbol: SymbolBase, train: bool, states_only: bool = False) -> tu
     return call, [v.name for v in arguments], [v.name for v in states]
 
 
-# Operators whose results are kept if nothing is said of the single one: they take long, or what they make is small.
-_KEPT_RESULTS = frozenset((
-    "Convolution", "Deconvolution", "_contrib_DeformableConvolution", "_contrib_ModulatedDeformableConvolution",
-    "FullyConnected", "RNN", "dot", "batch_dot", "_np_dot", "_npi_matmul", "_npi_tensordot", "_npi_tensordot_int_axes",
-    "_npi_einsum", "_linalg_gemm", "_linalg_gemm2", "Concat", "SoftmaxOutput", "Dropout",
-))  # fmt: skip
-
-
 def is_mirrored(node: Node) -> bool:
     """True if a backward pass makes the results of a node again: its attribute or the environment asks for it."""
     assert node.op is not None
     if node.attrs.get("__force_mirroring__", "").lower() in ("true", "1"):
         return True
-    return MIRROR.read() == "1" and node.op.name not in _KEPT_RESULTS
+    return MIRROR.read() == "1" and not node.op.traits.keeps_result
 
 
 def has_unknown_shape(node: Node) -> bool:

@@ -21,8 +21,12 @@ from ..registry import op
 from ..runtime_scalars import define_runtime_form, scalar_fits, typed
 from ..schema import Tensor, UntypedTensor
 from ..shape_rules import convert, merge_shapes, same_shape, typed_scalar
+from ..traits import CONSTANT, NO_TRAITS, StorageRule, Traits, stored
 
 Pair = Callable[[jax.Array, jax.Array], jax.Array]
+
+KEEPS_ZEROS = stored(StorageRule.KEEPS_ZEROS)
+SAME, EAGER = StorageRule.SAME_STORAGE, StorageRule.SAME_STORAGE_EAGER
 
 
 def _is_integer(x: jax.Array) -> bool:
@@ -113,7 +117,9 @@ def _no_bool(name: str, x: jax.Array) -> None:
         raise ArgumentError(f"{name}: no arithmetic on bool; cast with .astype('int32')")
 
 
-def broadcasting(name: str, fn: Pair, doc: str, aliases: tuple[str, ...] = (), of_bool: bool = False) -> None:
+def broadcasting(
+    name: str, fn: Pair, doc: str, aliases: tuple[str, ...] = (), traits: Traits = NO_TRAITS, of_bool: bool = False
+) -> None:
     """Register `name`: `fn` on two arrays stretched to a common shape."""
 
     def body(lhs: Tensor, rhs: Tensor) -> jax.Array:
@@ -135,10 +141,12 @@ def broadcasting(name: str, fn: Pair, doc: str, aliases: tuple[str, ...] = (), o
     Raises:
         ArgumentError: shapes that do not broadcast, different dtypes.
     """
-    op(name=name, aliases=aliases)(body)
+    op(name=name, aliases=aliases, traits=traits)(body)
 
 
-def elementwise(name: str, fn: Pair, doc: str, aliases: tuple[str, ...] = (), of_bool: bool = False) -> None:
+def elementwise(
+    name: str, fn: Pair, doc: str, aliases: tuple[str, ...] = (), traits: Traits = NO_TRAITS, of_bool: bool = False
+) -> None:
     """Register `name`: `fn` on two arrays of one shape; the shape of one is deduced from the other."""
 
     def body(lhs: Tensor, rhs: Tensor) -> jax.Array:
@@ -154,21 +162,22 @@ def elementwise(name: str, fn: Pair, doc: str, aliases: tuple[str, ...] = (), of
     Raises:
         ArgumentError: different shapes (use the broadcast_* operator), different dtypes.
     """
-    op(name=name, aliases=aliases, complete=same_shape(name, "lhs", "rhs"))(body)
+    op(name=name, aliases=aliases, complete=same_shape(name, "lhs", "rhs"), traits=traits)(body)
 
 
-# stem, function, formula, elementwise name, its further names; broadcast_<stem> is the broadcasting name
-ARITHMETIC: tuple[tuple[str, Pair, str, str, tuple[str, ...]], ...] = (
-    ("add", jnp.add, "lhs + rhs.", "elemwise_add", ("_plus", "_Plus", "_add", "_sparse_elemwise_add")),
-    ("sub", jnp.subtract, "lhs - rhs.", "elemwise_sub", ("_minus", "_Minus", "_sub", "_sparse_elemwise_sub")),
-    ("mul", jnp.multiply, "lhs * rhs.", "elemwise_mul", ("_mul", "_Mul", "_sparse_elemwise_mul")),
-    ("div", divide, f"{divide.__doc__}", "elemwise_div", ("_div", "_Div", "_sparse_elemwise_div")),
-    ("mod", modulo, f"{modulo.__doc__}", "_mod", ("_Mod",)),
-    ("power", power, f"{power.__doc__}", "_power", ("_Power",)),
-    ("hypot", hypot, f"{hypot.__doc__}", "_hypot", ("_Hypot",)),
-    ("maximum", maximum, "The larger of lhs and rhs; ties give the derivative to lhs.", "_maximum", ("_Maximum",)),
-    ("minimum", minimum, "The smaller of lhs and rhs; ties give the derivative to lhs.", "_minimum", ("_Minimum",)),
-)
+TIES = "The {} of lhs and rhs; ties give the derivative to lhs."
+# stem, function, formula, name of the elementwise operator, its further names and storage rule
+ARITHMETIC: tuple[tuple[str, Pair, str, str, tuple[str, ...], StorageRule | None], ...] = (
+    ("add", jnp.add, "lhs + rhs.", "elemwise_add", ("_plus", "_Plus", "_add", "_sparse_elemwise_add"), SAME),
+    ("sub", jnp.subtract, "lhs - rhs.", "elemwise_sub", ("_minus", "_Minus", "_sub", "_sparse_elemwise_sub"), SAME),
+    ("mul", jnp.multiply, "lhs * rhs.", "elemwise_mul", ("_mul", "_Mul", "_sparse_elemwise_mul"), StorageRule.PRODUCT),
+    ("div", divide, f"{divide.__doc__}", "elemwise_div", ("_div", "_Div", "_sparse_elemwise_div"), None),
+    ("mod", modulo, f"{modulo.__doc__}", "_mod", ("_Mod",), None),
+    ("power", power, f"{power.__doc__}", "_power", ("_Power",), None),
+    ("hypot", hypot, f"{hypot.__doc__}", "_hypot", ("_Hypot",), EAGER),
+    ("maximum", maximum, TIES.format("larger"), "_maximum", ("_Maximum",), EAGER),
+    ("minimum", minimum, TIES.format("smaller"), "_minimum", ("_Minimum",), EAGER),
+)  # fmt: skip
 COMPARISONS: tuple[tuple[str, Pair, str, str], ...] = (
     ("equal", equal, "lhs == rhs", "_Equal"),
     ("not_equal", not_equal, "lhs != rhs", "_Not_Equal"),
@@ -176,26 +185,33 @@ COMPARISONS: tuple[tuple[str, Pair, str, str], ...] = (
     ("greater_equal", greater_equal, "lhs >= rhs", "_Greater_Equal"),
     ("lesser", lesser, "lhs < rhs", "_Lesser"),
     ("lesser_equal", lesser_equal, "lhs <= rhs", "_Lesser_Equal"),
+)
+LOGIC: tuple[tuple[str, Pair, str, str], ...] = (
     ("logical_and", logical_and, "lhs and rhs are both other than 0", "_Logical_And"),
     ("logical_or", logical_or, "lhs or rhs is other than 0", "_Logical_Or"),
     ("logical_xor", logical_xor, "exactly one of lhs and rhs is other than 0", "_Logical_Xor"),
 )
-BROADCAST_ALIASES: dict[str, tuple[str, ...]] = {
-    "add": ("broadcast_plus", "_sparse_broadcast_add", "_sparse_broadcast_plus"),
-    "sub": ("broadcast_minus", "_sparse_broadcast_sub", "_sparse_broadcast_minus"),
-    "mul": ("_sparse_broadcast_mul",),
-    "div": ("_sparse_broadcast_div",),
+# Further names and traits of the broadcasting operator, by stem.
+BROADCAST: dict[str, tuple[tuple[str, ...], Traits]] = {
+    "add": (("broadcast_plus", "_sparse_broadcast_add", "_sparse_broadcast_plus"), NO_TRAITS),
+    "sub": (("broadcast_minus", "_sparse_broadcast_sub", "_sparse_broadcast_minus"), NO_TRAITS),
+    "mul": (("_sparse_broadcast_mul",), stored(StorageRule.SCALE_BY_BROADCAST)),
+    "div": (("_sparse_broadcast_div",), stored(StorageRule.SCALE_BY_BROADCAST)),
 }
 
-for _stem, _fn, _doc, _name, _aliases in ARITHMETIC:
-    broadcasting(f"broadcast_{_stem}", _fn, _doc, BROADCAST_ALIASES.get(_stem, ()))
-    elementwise(_name, _fn, _doc, _aliases)
-for _stem, _fn, _doc, _alias in COMPARISONS:
-    _doc = f"1 where {_doc}, 0 elsewhere, in the dtype of the operands; derivative 0."
-    broadcasting(f"broadcast_{_stem}", _fn, _doc, of_bool=True)
-    elementwise(f"_{_stem}", _fn, _doc, (_alias,), of_bool=True)
+for _stem, _fn, _doc, _name, _aliases, _rule in ARITHMETIC:
+    broadcasting(f"broadcast_{_stem}", _fn, _doc, *BROADCAST.get(_stem, ()))
+    elementwise(_name, _fn, _doc, _aliases, Traits(storage=_rule))
+for _rows, _traits in (COMPARISONS, CONSTANT), (LOGIC, NO_TRAITS):
+    for _stem, _fn, _doc, _alias in _rows:
+        _doc = f"1 where {_doc}, 0 elsewhere, in the dtype of the operands; derivative 0."
+        broadcasting(f"broadcast_{_stem}", _fn, _doc, (), _traits, of_bool=True)
+        elementwise(f"_{_stem}", _fn, _doc, (_alias,), _traits, of_bool=True)
 elementwise("_grad_add", jnp.add, "lhs + rhs, the sum of two gradients of one value.")
-elementwise("_scatter_elemwise_div", divide, "lhs / rhs, on the stored elements of a sparse lhs.")
+elementwise(
+    "_scatter_elemwise_div", divide, "lhs / rhs, on the stored elements of a sparse lhs.",
+    traits=stored(StorageRule.DIVIDE_STORED),
+)  # fmt: skip
 
 
 def _operands(name: str, data: jax.Array, scalar: float, is_int: bool) -> tuple[jax.Array, jax.Array]:
@@ -208,7 +224,15 @@ def _operands(name: str, data: jax.Array, scalar: float, is_int: bool) -> tuple[
     return data, jnp.asarray(typed_scalar(name, data, scalar))
 
 
-def with_scalar(name: str, alias: str, fn: Pair, doc: str, runtime: bool = True, more: tuple[str, ...] = ()) -> None:
+def zero_stays(test: Callable[[float], bool], is_constant: bool = False) -> Traits:
+    """The traits of an operator that makes 0 of 0 and a number for which `test` holds."""
+    return stored(StorageRule.SCALAR, zero_stays=test, is_constant=is_constant)
+
+
+def with_scalar(
+    name: str, alias: str, fn: Pair, doc: str, traits: Traits = NO_TRAITS, *, runtime: bool = True,
+    more: tuple[str, ...] = (),
+) -> None:  # fmt: skip
     """Register `name`: `fn(data, scalar)` on every element, and unless `runtime` is false its runtime form."""
 
     def body(data: Tensor, *, scalar: float = 1.0, is_int: bool = True) -> jax.Array:
@@ -216,7 +240,7 @@ def with_scalar(name: str, alias: str, fn: Pair, doc: str, runtime: bool = True,
 
     shapes = "data: any shape and dtype; the result has the same (float64 for integers with is_int=False)."
     body.__doc__ = f"{doc}\n\n    {shapes} `scalar` is converted to that dtype first."
-    made = op(name=name, aliases=((alias, *more) if alias else more))(body)
+    made = op(name=name, aliases=((alias, *more) if alias else more), traits=traits)(body)
     if runtime:
         define_runtime_form(made, "scalar", fits=scalar_fits(), body=at_runtime(fn))
 
@@ -230,30 +254,31 @@ def _swapped(fn: Pair) -> Pair:
     return lambda x, s: fn(s, x)
 
 
-# name, MXNet's further name, function of array and scalar, formula
-TABLE: tuple[tuple[str, str, Pair, str], ...] = (
-    ("_plus_scalar", "_PlusScalar", jnp.add, "data + scalar."),
-    ("_minus_scalar", "_MinusScalar", jnp.subtract, "data - scalar."),
+# name, MXNet's further name, function of array and scalar, formula, traits if it has any
+TABLE: tuple[tuple[Any, ...], ...] = (
+    ("_plus_scalar", "_PlusScalar", jnp.add, "data + scalar.", zero_stays(lambda s: s == 0)),
+    ("_minus_scalar", "_MinusScalar", jnp.subtract, "data - scalar.", zero_stays(lambda s: s == 0)),
     ("_rminus_scalar", "_RMinusScalar", _swapped(jnp.subtract), "scalar - data."),
-    ("_mul_scalar", "_MulScalar", jnp.multiply, "data * scalar."),
-    ("_div_scalar", "_DivScalar", divide, "data / scalar; integers truncate toward zero."),
+    ("_mul_scalar", "_MulScalar", jnp.multiply, "data * scalar.", KEEPS_ZEROS),
+    ("_div_scalar", "_DivScalar", divide, "data / scalar; integers truncate toward zero.", KEEPS_ZEROS),
     ("_rdiv_scalar", "_RDivScalar", _swapped(divide), "scalar / data; integers truncate toward zero."),
     ("_mod_scalar", "_ModScalar", modulo, "data modulo scalar, with the sign of scalar; 0 if scalar is 0."),
-    (
-        "_rmod_scalar",
-        "_RModScalar",
-        _swapped(modulo),
-        "scalar modulo data, with the sign of data; 0 where it is 0.",
-    ),
+    ("_rmod_scalar", "_RModScalar", _swapped(modulo), "scalar modulo data, with the sign of data; 0 where it is 0."),
     ("_hypot_scalar", "_HypotScalar", hypot, "sqrt(data**2 + scalar**2)."),
     ("_maximum_scalar", "_MaximumScalar", maximum, "The larger of data and scalar; derivative 1 at ties."),
     ("_minimum_scalar", "_MinimumScalar", minimum, "The smaller of data and scalar; derivative 1 at ties."),
-    ("_equal_scalar", "_EqualScalar", equal, "1 where data == scalar, else 0."),
-    ("_not_equal_scalar", "_NotEqualScalar", not_equal, "1 where data != scalar, else 0."),
-    ("_greater_scalar", "_GreaterScalar", greater, "1 where data > scalar, else 0."),
-    ("_greater_equal_scalar", "_GreaterEqualScalar", greater_equal, "1 where data >= scalar, else 0."),
-    ("_lesser_scalar", "_LesserScalar", lesser, "1 where data < scalar, else 0."),
-    ("_lesser_equal_scalar", "_LesserEqualScalar", lesser_equal, "1 where data <= scalar, else 0."),
+    ("_logical_and_scalar", "_LogicalAndScalar", logical_and, "1 where data and scalar are other than 0, else 0."),
+    ("_logical_or_scalar", "_LogicalOrScalar", logical_or, "1 where data or scalar is other than 0, else 0."),
+    ("_logical_xor_scalar", "_LogicalXorScalar", logical_xor, "1 where one of data, scalar is 0, else 0."),
+)
+# name, MXNet's further name, function, sign, for which scalars 0 gives 0
+TESTS: tuple[tuple[str, str, Pair, str, Callable[[float], bool]], ...] = (
+    ("_equal_scalar", "_EqualScalar", equal, "==", lambda s: s != 0),
+    ("_not_equal_scalar", "_NotEqualScalar", not_equal, "!=", lambda s: s == 0),
+    ("_greater_scalar", "_GreaterScalar", greater, ">", lambda s: s >= 0),
+    ("_greater_equal_scalar", "_GreaterEqualScalar", greater_equal, ">=", lambda s: s > 0),
+    ("_lesser_scalar", "_LesserScalar", lesser, "<", lambda s: s <= 0),
+    ("_lesser_equal_scalar", "_LesserEqualScalar", lesser_equal, "<=", lambda s: s < 0),
 )
 NUMPY_ALIASES = {
     "_hypot_scalar": ("_npi_hypot_scalar",),
@@ -266,18 +291,14 @@ NUMPY_ALIASES = {
     "_mod_scalar": ("_npi_mod_scalar",),
     "_rmod_scalar": ("_npi_rmod_scalar",),
 }
-LOGIC: tuple[tuple[str, str, Pair, str], ...] = (
-    ("_logical_and_scalar", "_LogicalAndScalar", logical_and, "1 where data and scalar are other than 0, else 0."),
-    ("_logical_or_scalar", "_LogicalOrScalar", logical_or, "1 where data or scalar is other than 0, else 0."),
-    ("_logical_xor_scalar", "_LogicalXorScalar", logical_xor, "1 where one of data, scalar is 0, else 0."),
-    ("_scatter_plus_scalar", "", jnp.add, "data + scalar, on the stored elements of sparse data."),
-    ("_scatter_minus_scalar", "", jnp.subtract, "data - scalar, on the stored elements of sparse data."),
-)
 
-for _name, _alias, _fn, _doc in TABLE:
-    with_scalar(_name, _alias, _fn, _doc, more=NUMPY_ALIASES.get(_name, ()))
-for _name, _alias, _fn, _doc in LOGIC:
-    with_scalar(_name, _alias, _fn, _doc, runtime=not _name.startswith("_scatter"))
+for _name, _alias, _fn, _doc, *_traits in TABLE:
+    with_scalar(_name, _alias, _fn, _doc, *_traits, more=NUMPY_ALIASES.get(_name, ()))
+for _name, _alias, _fn, _sign, _keeps in TESTS:
+    with_scalar(_name, _alias, _fn, f"1 where data {_sign} scalar, else 0.", zero_stays(_keeps, is_constant=True))
+for _stem, _fn, _sign in ("plus", jnp.add, "+"), ("minus", jnp.subtract, "-"):
+    _doc = f"data {_sign} scalar, on the stored elements of sparse data."
+    with_scalar(f"_scatter_{_stem}_scalar", "", _fn, _doc, KEEPS_ZEROS, runtime=False)
 
 SMALL_POWER = 8  # up to here repeated multiplication is as exact as the general power, and faster
 

@@ -19,6 +19,7 @@ from ..registry import op
 from ..schema import ABSENT, Count, Ignored, Positive, Shape, Tensor, When
 from ..shape_rules import need_float
 from ..spatial import channels_last, check_float, check_rank, check_shape, is_half, known, per_axis, widen
+from ..traits import KEPT_RESULT
 
 Layout = Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"]
 Tune = Literal["off", "limited_workspace", "fastest"]
@@ -126,7 +127,7 @@ def _add_bias(y: jax.Array, bias: jax.Array | None, last: bool) -> jax.Array:
     return y + (bias if last else bias.reshape(-1, *(1,) * (y.ndim - 2)))
 
 
-@op(aliases=("_npx_convolution", "Convolution_v1"), complete=_complete(False))
+@op(aliases=("_npx_convolution", "Convolution_v1"), complete=_complete(False), traits=KEPT_RESULT)
 def Convolution(
     data: Tensor,
     weight: Tensor,
@@ -167,7 +168,7 @@ def Convolution(
     return _add_bias(y, bias, last)
 
 
-@op(aliases=("_npx_deconvolution",), complete=_complete(True))
+@op(aliases=("_npx_deconvolution",), complete=_complete(True), traits=KEPT_RESULT)
 def Deconvolution(
     data: Tensor,
     weight: Tensor,
@@ -307,7 +308,7 @@ class _Params:
         self.__dict__.update(values)
 
 
-@op(complete=_complete_deformable)
+@op(complete=_complete_deformable, traits=KEPT_RESULT)
 def _contrib_DeformableConvolution(
     data: Tensor,
     offset: Tensor,
@@ -338,7 +339,7 @@ def _contrib_DeformableConvolution(
     return _deform("_contrib_DeformableConvolution", p, data, offset, None, weight, bias)
 
 
-@op(complete=_complete_deformable)
+@op(complete=_complete_deformable, traits=KEPT_RESULT)
 def _contrib_ModulatedDeformableConvolution(
     data: Tensor,
     offset: Tensor,

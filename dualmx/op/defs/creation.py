@@ -29,6 +29,7 @@ from ..schema import (
     to_dtype,
 )
 from ..shape_rules import one_axis
+from ..traits import Traits
 from .index import constant
 
 Ctx = Annotated[str, str, Ignored]
@@ -41,7 +42,7 @@ def _filled(shape: tuple[int, ...], value: float, dtype: Any) -> jax.Array:
     return jnp.full(shape, constant(value, np.dtype(dtype)))
 
 
-@op()
+@op(traits=Traits(fill=lambda p: 0))
 def _zeros(*, shape: Shape = (), ctx: Ctx = "", dtype: DType = "float32") -> jax.Array:
     """An array of `shape` filled with 0."""
     return _filled(shape, 0.0, dtype)
@@ -53,13 +54,13 @@ def _zeros_without_dtype(*, shape: Shape = (), ctx: Ctx = "", dtype: ZeroType = 
     return _filled(shape, 0.0, dtype)
 
 
-@op()
+@op(traits=Traits(fill=lambda p: 1))
 def _ones(*, shape: Shape = (), ctx: Ctx = "", dtype: DType = "float32") -> jax.Array:
     """An array of `shape` filled with 1."""
     return _filled(shape, 1.0, dtype)
 
 
-@op(aliases=("_npi_full",))
+@op(aliases=("_npi_full",), traits=Traits(fill=lambda p: p["value"]))
 def _full(*, shape: Shape = (), ctx: Ctx = "", dtype: DType = "float32", value: float) -> jax.Array:
     """An array of `shape` filled with `value`, cast to `dtype`."""
     return _filled(shape, value, dtype)

@@ -16,6 +16,7 @@ from ..registry import op
 from ..runtime_scalars import Params, define_runtime_form, faithful
 from ..schema import ABSENT, Fraction, Ignored, Key, Positive, Shape, Tensor, Train, When
 from ..spatial import check_float, check_shape, known
+from ..traits import KEPT_RESULT
 
 
 def _inputs(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
@@ -32,7 +33,7 @@ def _inputs(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, 
     return out
 
 
-@op(aliases=("_npx_fully_connected",), complete=_inputs)
+@op(aliases=("_npx_fully_connected",), complete=_inputs, traits=KEPT_RESULT)
 def FullyConnected(
     data: Tensor,
     weight: Tensor,
@@ -62,7 +63,7 @@ def FullyConnected(
     return out.astype(data.dtype)
 
 
-@op(aliases=("_npx_dropout",))
+@op(aliases=("_npx_dropout",), traits=KEPT_RESULT)
 def Dropout(
     data: Tensor,
     key: Key = ABSENT,

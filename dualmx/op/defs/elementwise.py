@@ -22,23 +22,26 @@ from ..runtime_scalars import Params, define_runtime_form, faithful, survives_fl
 from ..schema import ABSENT, Count, DType, Key, Positive, Tensor, Train, UntypedTensor, When
 from ..shape_rules import convert, merge_shapes, need_float, same_shape, through_float, typed_scalar, widened
 from ..spatial import check_float, known, widen
+from ..traits import CONSTANT, NO_TRAITS, StorageRule, Traits, stored
 
 Map = Callable[[jax.Array], jax.Array]
 
+KEEPS_ZEROS = stored(StorageRule.KEEPS_ZEROS)
 
-def unary(name: str, fn: Map, doc: str, *aliases: str, output: str = "output") -> None:
+
+def unary(name: str, fn: Map, doc: str, *aliases: str, output: str = "output", traits: Traits = NO_TRAITS) -> None:
     """Register `name`: `fn` on every element, the result, called `output`, in the dtype of the input."""
 
     def body(data: Tensor) -> jax.Array:
         return fn(data)
 
     body.__doc__ = f"{doc}\n\n    data: any shape and dtype; the result has the same."
-    op(name=name, aliases=aliases, output_names=(output,))(body)
+    op(name=name, aliases=aliases, output_names=(output,), traits=traits)(body)
 
 
-def sparse_too(name: str, fn: Map, doc: str, *aliases: str) -> None:
+def sparse_too(name: str, fn: Map, doc: str, *aliases: str, traits: Traits = NO_TRAITS) -> None:
     """Register `name` and MXNet's second name of it for sparse arrays."""
-    unary(name, fn, doc, f"_sparse_{name}", *aliases)
+    unary(name, fn, doc, f"_sparse_{name}", *aliases, traits=traits)
 
 
 def _with_slope(fn: Map, slope: Map) -> Map:
@@ -103,44 +106,47 @@ tgamma = _with_slope(_gamma, lambda x: special.gamma(x) * special.digamma(x))
 
 EXACT: tuple[tuple[str, Map, str], ...] = (
     ("abs", absolute, "|x|; derivative sign(x), 0 at 0."),
-    ("sign", sign, "-1, 0 or 1 by the sign of x; derivative 0."),
     ("negative", jnp.negative, "-x."),
     ("square", lambda x: x * x, "x ** 2."),
     ("relu", relu, "max(x, 0); derivative 0 at 0."),
 )
-ROUNDING: tuple[tuple[str, Map, str], ...] = (
-    ("round", lambda x: lax.round(x), "Nearest integer, halves away from zero; derivative 0."),
-    ("rint", rint, "Nearest integer, halves down: 1.5 gives 1, -1.5 gives -2; derivative 0."),
-    ("fix", jnp.trunc, "Nearest integer toward zero; derivative 0."),
-    ("trunc", jnp.trunc, "Nearest integer toward zero; derivative 0."),
-    ("ceil", jnp.ceil, "Smallest integer not below x; derivative 0."),
-    ("floor", jnp.floor, "Largest integer not above x; derivative 0."),
+FLAT: tuple[tuple[str, Map, str], ...] = (
+    ("sign", _bool_as_int(sign), "-1, 0 or 1 by the sign of x; derivative 0."),
+    ("round", _floats_only(lax.round), "Nearest integer, halves away from zero; derivative 0."),
+    ("rint", _floats_only(rint), "Nearest integer, halves down: 1.5 gives 1, -1.5 gives -2; derivative 0."),
+    ("fix", _floats_only(jnp.trunc), "Nearest integer toward zero; derivative 0."),
+    ("trunc", _floats_only(jnp.trunc), "Nearest integer toward zero; derivative 0."),
+    ("ceil", _floats_only(jnp.ceil), "Smallest integer not below x; derivative 0."),
+    ("floor", _floats_only(jnp.floor), "Largest integer not above x; derivative 0."),
 )
 SMOOTH: tuple[tuple[str, Map, str], ...] = (
-    ("sqrt", jnp.sqrt, "Square root of x; nan below 0, derivative inf at 0."),
     ("rsqrt", lax.rsqrt, "x ** -0.5."),
-    ("cbrt", jnp.cbrt, "Real cube root of x."),
     ("exp", jnp.exp, "e ** x."),
-    ("expm1", jnp.expm1, "e ** x - 1, exact near 0."),
     ("log", jnp.log, "Natural logarithm of x."),
     ("log10", jnp.log10, "Logarithm of x to base 10."),
     ("log2", log2, "Logarithm of x to base 2."),
+    ("cos", jnp.cos, "Cosine of x in radians."),
+    ("arccos", jnp.arccos, "Inverse cosine in radians, within [0, pi]."),
+    ("cosh", jnp.cosh, "Hyperbolic cosine of x."),
+    ("arccosh", jnp.arccosh, "Inverse hyperbolic cosine of x; nan below 1."),
+    ("sigmoid", jax.nn.sigmoid, "1 / (1 + exp(-x))."),
+)
+# Likewise, and 0 at 0.
+SMOOTH_FROM_ZERO: tuple[tuple[str, Map, str], ...] = (
+    ("sqrt", jnp.sqrt, "Square root of x; nan below 0, derivative inf at 0."),
+    ("cbrt", jnp.cbrt, "Real cube root of x."),
+    ("expm1", jnp.expm1, "e ** x - 1, exact near 0."),
     ("log1p", jnp.log1p, "log(1 + x), exact near 0."),
     ("sin", jnp.sin, "Sine of x in radians."),
-    ("cos", jnp.cos, "Cosine of x in radians."),
     ("tan", jnp.tan, "Tangent of x in radians."),
     ("arcsin", jnp.arcsin, "Inverse sine in radians, within [-pi/2, pi/2]."),
-    ("arccos", jnp.arccos, "Inverse cosine in radians, within [0, pi]."),
     ("arctan", jnp.arctan, "Inverse tangent in radians, within [-pi/2, pi/2]."),
     ("sinh", jnp.sinh, "Hyperbolic sine of x."),
-    ("cosh", jnp.cosh, "Hyperbolic cosine of x."),
     ("tanh", jnp.tanh, "Hyperbolic tangent of x."),
     ("arcsinh", jnp.arcsinh, "Inverse hyperbolic sine of x."),
-    ("arccosh", jnp.arccosh, "Inverse hyperbolic cosine of x; nan below 1."),
     ("arctanh", jnp.arctanh, "Inverse hyperbolic tangent of x; nan outside [-1, 1]."),
     ("degrees", lambda x: x * (180 / math.pi), "x radians in degrees: x * 180 / pi."),
     ("radians", lambda x: x * (math.pi / 180), "x degrees in radians: x * pi / 180."),
-    ("sigmoid", jax.nn.sigmoid, "1 / (1 + exp(-x))."),
 )
 # name, function, formula, MXNet's further names
 PLAIN: tuple[tuple[Any, ...], ...] = (
@@ -151,13 +157,8 @@ PLAIN: tuple[tuple[Any, ...], ...] = (
     ("erfinv", through_float(widened(lax.erf_inv)), "Inverse of the error function on (-1, 1).", "_npx_erfinv"),
     ("gamma", through_float(widened(tgamma)), "Gamma function, (x - 1)! for whole x.", "_npx_gamma", "_sparse_gamma"),
     ("gammaln", through_float(widened(lax.lgamma)), "log |gamma(x)|.", "_npx_gammaln", "_sparse_gammaln"),
-    ("logical_not", lambda x: (x == 0).astype(x.dtype), "1 where x is 0, 0 elsewhere, in the dtype of x."),
-    ("_copy", lambda x: x, "The input itself.", "identity"),
     ("_copyto", lambda x: x, "The input itself.", "_npi_copyto"),
     ("_CrossDeviceCopy", lambda x: x, "The input itself; graphs have it where a value moves between devices."),
-    ("BlockGrad", lax.stop_gradient, "The input, with derivative 0.", "stop_gradient", "_sparse_stop_gradient"),
-    ("zeros_like", jnp.zeros_like, "Zeros in the shape and dtype of the input.", "_sparse_zeros_like"),
-    ("ones_like", jnp.ones_like, "Ones in the shape and dtype of the input."),
 )
 
 # What NumPy mode calls otherwise, or does not have.
@@ -171,13 +172,27 @@ def _numpy(name: str) -> tuple[str, ...]:
 
 
 for _name, _fn, _doc in EXACT:
-    sparse_too(_name, _bool_as_int(_fn), _doc, *_numpy(_name))
-for _name, _fn, _doc in ROUNDING:
-    sparse_too(_name, _floats_only(_fn), _doc, *_numpy(_name))
+    sparse_too(_name, _bool_as_int(_fn), _doc, *_numpy(_name), traits=KEEPS_ZEROS)
+for _name, _fn, _doc in FLAT:
+    sparse_too(_name, _fn, _doc, *_numpy(_name), traits=stored(StorageRule.KEEPS_ZEROS, is_constant=True))
 for _name, _fn, _doc in SMOOTH:
     sparse_too(_name, through_float(_fn), _doc, *_numpy(_name))
+for _name, _fn, _doc in SMOOTH_FROM_ZERO:
+    sparse_too(_name, through_float(_fn), _doc, *_numpy(_name), traits=KEEPS_ZEROS)
 for _name, _fn, _doc, *_aliases in PLAIN:
     unary(_name, _fn, _doc, *_aliases)
+unary("_copy", lambda x: x, "The input itself.", "identity", traits=KEEPS_ZEROS)
+unary(
+    "BlockGrad", lax.stop_gradient, "The input, with derivative 0.", "stop_gradient", "_sparse_stop_gradient",
+    traits=stored(StorageRule.PASSES_THROUGH, is_constant=True),
+)  # fmt: skip
+unary(
+    "zeros_like", jnp.zeros_like, "Zeros in the shape and dtype of the input.", "_sparse_zeros_like",
+    traits=stored(StorageRule.NO_ELEMENTS, is_constant=True),
+)  # fmt: skip
+unary("ones_like", jnp.ones_like, "Ones in the shape and dtype of the input.", traits=CONSTANT)
+_doc = "1 where x is 0, 0 elsewhere, in the dtype of x."
+unary("logical_not", lambda x: (x == 0).astype(x.dtype), _doc, traits=CONSTANT)
 
 
 @jax.custom_vjp
@@ -188,7 +203,7 @@ def _loss(x: jax.Array) -> jax.Array:
 _loss.defvjp(lambda x: (x, x), lambda x, head: (jnp.ones_like(x),))
 unary(
     "make_loss", _loss, "The input, as a loss: its gradient is 1 whatever gradient comes in.", "_sparse_make_loss",
-    output="loss",
+    output="loss", traits=stored(StorageRule.KEEPS_ZEROS, is_loss=True),
 )  # fmt: skip
 
 
@@ -197,21 +212,15 @@ def _straight_through(fn: Map) -> Map:
     return _with_slope(fn, jnp.ones_like)
 
 
-unary(
-    "_contrib_round_ste",
-    _floats_only(_straight_through(lambda x: lax.round(x))),
-    "Nearest integer, halves away from zero, with derivative 1 (straight-through estimator).",
-    "_sparse__contrib_round_ste",
-)
-unary(
-    "_contrib_sign_ste",
-    _bool_as_int(_straight_through(sign)),
-    "-1, 0 or 1 by the sign of x, with derivative 1 (straight-through estimator).",
-    "_sparse__contrib_sign_ste",
-)
+for _name, _fn, _doc in (
+    ("round", _floats_only(_straight_through(lambda x: lax.round(x))), "Nearest integer, halves away from zero"),
+    ("sign", _bool_as_int(_straight_through(sign)), "-1, 0 or 1 by the sign of x"),
+):
+    _doc = f"{_doc}, with derivative 1 (straight-through estimator)."
+    sparse_too(f"_contrib_{_name}_ste", _fn, _doc, traits=KEEPS_ZEROS)
 
 
-@op(name="Cast", aliases=("cast", "_npi_cast", "_npx_cast"))
+@op(name="Cast", aliases=("cast", "_npi_cast", "_npx_cast"), traits=Traits(is_cast=True))
 def cast(data: Tensor, *, dtype: DType) -> jax.Array:
     """Convert the elements to `dtype`; floats truncate toward zero when they become integers.
 
@@ -220,7 +229,7 @@ def cast(data: Tensor, *, dtype: DType) -> jax.Array:
     return convert(data, dtype)
 
 
-@op(name="amp_cast")
+@op(name="amp_cast", traits=Traits(is_cast=True, is_amp_cast=True))
 def amp_cast(data: Tensor, *, dtype: DType) -> jax.Array:
     """Convert floating-point data to `dtype` and leave integers alone; inserted by mixed precision.
 
@@ -229,7 +238,7 @@ def amp_cast(data: Tensor, *, dtype: DType) -> jax.Array:
     return data.astype(dtype) if is_float(np.dtype(data.dtype)) else data
 
 
-@op(name="amp_multicast", outputs=lambda p: p.num_outputs)
+@op(name="amp_multicast", outputs=lambda p: p.num_outputs, traits=Traits(is_amp_cast=True))
 def amp_multicast(*data: UntypedTensor, num_outputs: Positive, cast_narrow: bool = False) -> tuple[jax.Array, ...]:
     """Convert floating-point inputs to their widest dtype, or the narrowest with `cast_narrow`; integers stay.
 
@@ -242,7 +251,7 @@ def amp_multicast(*data: UntypedTensor, num_outputs: Positive, cast_narrow: bool
     return tuple(x.astype(chosen) if is_float(np.dtype(x.dtype)) else x for x in data)
 
 
-@op(name="clip", aliases=("_npi_clip", "_sparse_clip"))
+@op(name="clip", aliases=("_npi_clip", "_sparse_clip"), traits=stored(StorageRule.CLIP))
 def clip(data: Tensor, *, a_min: float, a_max: float) -> jax.Array:
     """Limit the elements to [a_min, a_max]: min(max(x, a_min), a_max); derivative 1 within, bounds included.
 
@@ -360,13 +369,13 @@ def div_sqrt_dim(data: Tensor) -> jax.Array:
     return through_float(lambda x: x / math.sqrt(data.shape[-1]))(data)
 
 
-@op(name="shape_array", aliases=("_npx_shape_array",))
+@op(name="shape_array", aliases=("_npx_shape_array",), traits=CONSTANT)
 def shape_array(data: Tensor) -> jax.Array:
     """The shape of the input as a vector of int64, length `data.ndim`."""
     return jnp.asarray(np.asarray(data.shape, np.int64))
 
 
-@op(name="size_array")
+@op(name="size_array", traits=CONSTANT)
 def size_array(data: Tensor) -> jax.Array:
     """The number of elements of the input as int64, shape (1,)."""
     return jnp.asarray(np.asarray([data.size], np.int64))
@@ -384,7 +393,12 @@ def _complete_add_n(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tup
     return {} if merged is None else {f"arg{i}": merged for i in range(p.num_args)}
 
 
-@op(name="add_n", aliases=("ElementWiseSum", "_sparse_ElementWiseSum", "_sparse_add_n"), complete=_complete_add_n)
+@op(
+    name="add_n",
+    aliases=("ElementWiseSum", "_sparse_ElementWiseSum", "_sparse_add_n"),
+    complete=_complete_add_n,
+    traits=stored(StorageRule.ADD_ALL),
+)
 def add_n(*args: Tensor, num_args: Count = 0) -> jax.Array:
     """Sum of any number of arrays of one shape and dtype: args[0] + args[1] + ...
 
@@ -459,7 +473,7 @@ def _per_channel(gamma: jax.Array, data: jax.Array) -> jax.Array:
 
 
 @op(aliases=("_npx_leaky_relu",), outputs=lambda p: 2 if p.act_type == "rrelu" else 1, visible=1,
-    complete=_leaky_inputs)  # fmt: skip
+    complete=_leaky_inputs, traits=Traits(initializers={"gamma": '["Constant", {"value": 0.25}]'}))  # fmt: skip
 def LeakyReLU(
     data: Tensor,
     gamma: Annotated[Tensor, When("act_type", "prelu")] = ABSENT,

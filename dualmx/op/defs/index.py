@@ -33,6 +33,7 @@ from ..schema import (
     UntypedTensor,
 )
 from ..shape_rules import many_axes, one_axis
+from ..traits import CONSTANT, StorageRule, Traits, stored
 
 
 def ranges(shape: Sequence[int], begin: tuple, end: tuple, step: tuple) -> list[range]:
@@ -120,7 +121,7 @@ def kept(taken: Sequence[range], squeeze: tuple[int, ...], zero_dim: bool) -> tu
     return shape if shape or zero_dim or not taken else (1,)
 
 
-@op()
+@op(traits=Traits(is_window=True))
 def _basic_slice(
     data: Tensor, *, begin: Shape = (), end: Shape = (), step: Shape = (), squeeze: Shape = (), zero_dim: bool = False
 ) -> jax.Array:
@@ -303,7 +304,7 @@ def rows(table: jax.Array, index: jax.Array, axis: int, mode: str) -> jax.Array:
     return table.at[at].get(mode="promise_in_bounds")
 
 
-@op(aliases=("_npi_take",))
+@op(aliases=("_npi_take",), traits=stored(StorageRule.TAKE_ROWS))
 def take(
     a: Tensor, indices: UntypedTensor, *, axis: int = 0, mode: Literal["clip", "wrap", "raise"] = "clip"
 ) -> jax.Array:
@@ -444,7 +445,7 @@ def _scatter_set_nd(lhs: Tensor, rhs: Tensor, indices: UntypedTensor, *, shape: 
     return _put_points(lhs, rhs, _scatter_shape(rhs, indices, shape))
 
 
-@op(aliases=("_npx_one_hot",))
+@op(aliases=("_npx_one_hot",), traits=CONSTANT)
 def one_hot(
     indices: UntypedTensor, *, depth: Count, on_value: float = 1.0, off_value: float = 0.0, dtype: Dtype = "float32"
 ) -> jax.Array:
@@ -493,6 +494,7 @@ def _look_up(data: jax.Array, weight: jax.Array, want: tuple[int, int]) -> jax.A
     aliases=("_npx_embedding",),
     complete=_table,
     complete_dtype=lambda p, dtypes: {"weight": p.dtype},
+    traits=stored(StorageRule.TABLE_LOOKUP, is_lookup=True),
 )
 def embedding(
     data: UntypedTensor,
@@ -510,7 +512,11 @@ def embedding(
     return _look_up(data, weight, (input_dim, output_dim))
 
 
-@op(complete=_table, complete_dtype=lambda p, dtypes: {"weight": p.dtype})
+@op(
+    complete=_table,
+    complete_dtype=lambda p, dtypes: {"weight": p.dtype},
+    traits=stored(StorageRule.TABLE_LOOKUP, is_lookup=True),
+)
 def _contrib_SparseEmbedding(
     data: UntypedTensor,
     weight: Tensor,
@@ -588,7 +594,7 @@ def _window_of_lhs(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tupl
     return {"rhs": tuple(map(len, sliced(lhs, p.begin, p.end, p.step)))} if lhs else {}
 
 
-@op(name="slice", aliases=("crop", "_npi_slice", "_npx_slice"))
+@op(name="slice", aliases=("crop", "_npi_slice", "_npx_slice"), traits=stored(StorageRule.SLICE))
 def slice_(data: Tensor, *, begin: OptionalInts, end: OptionalInts, step: OptionalInts = ()) -> jax.Array:
     """Cut out `data[begin[0]:end[0]:step[0], …]` with Python's slice rules; `None` is open, later axes are whole."""
     return take_ranges(data, sliced(data.shape, begin, end, step))

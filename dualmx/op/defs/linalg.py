@@ -15,6 +15,7 @@ from ..registry import op
 from ..schema import Axes, Count, Shape, Tensor, UntypedTensor
 from ..shape_rules import accumulator, many_axes, one_axis
 from ..spatial import is_half
+from ..traits import KEPT_RESULT, StorageRule, stored
 from .binary import common
 
 Storage = Literal["default", "csr", "row_sparse"] | None
@@ -25,7 +26,7 @@ def _contract(a: jax.Array, b: jax.Array, dims: Any) -> jax.Array:
     return lax.dot_general(a, b, dims, preferred_element_type="float32" if is_half(a) else None).astype(a.dtype)
 
 
-@op()
+@op(traits=stored(StorageRule.MATRIX_PRODUCT, keeps_result=True))
 def dot(
     lhs: Tensor, rhs: Tensor, *, transpose_a: bool = False, transpose_b: bool = False, forward_stype: Storage = None
 ) -> jax.Array:
@@ -59,7 +60,7 @@ def _product(a: jax.Array, b: jax.Array, transpose_a: bool, transpose_b: bool) -
     return _contract(a, b, (((i,), (j,)), (stack, stack)))
 
 
-@op(aliases=("_npx_batch_dot",))
+@op(aliases=("_npx_batch_dot",), traits=KEPT_RESULT)
 def batch_dot(
     lhs: Tensor, rhs: Tensor, *, transpose_a: bool = False, transpose_b: bool = False, forward_stype: Storage = None
 ) -> jax.Array:
@@ -115,7 +116,7 @@ def _scaled(x: jax.Array, factor: float) -> jax.Array:
     return x if factor == 1.0 else x * jnp.asarray(factor, x.dtype)
 
 
-@op(aliases=("linalg_gemm",), floating=True)
+@op(aliases=("linalg_gemm",), floating=True, traits=KEPT_RESULT)
 def _linalg_gemm(
     A: Tensor,
     B: Tensor,
@@ -137,7 +138,7 @@ def _linalg_gemm(
     return _scaled(out, alpha) + _scaled(C, beta)
 
 
-@op(aliases=("linalg_gemm2",), floating=True)
+@op(aliases=("linalg_gemm2",), floating=True, traits=KEPT_RESULT)
 def _linalg_gemm2(
     A: Tensor, B: Tensor, *, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0, axis: int = -2
 ) -> jax.Array:
@@ -582,7 +583,7 @@ def tensordot(a: jax.Array, b: jax.Array, left: tuple[int, ...], right: tuple[in
     return jnp.tensordot(a, b, (left, right), preferred_element_type=accumulator(dtype)).astype(dtype)
 
 
-@op()
+@op(traits=KEPT_RESULT)
 def _np_dot(a: UntypedTensor, b: UntypedTensor) -> jax.Array:
     """Inner product of vectors, product of matrices; else the sum over the last axis of `a`, the last but one of `b`.
 
@@ -599,7 +600,7 @@ def _np_dot(a: UntypedTensor, b: UntypedTensor) -> jax.Array:
     return tensordot(a, b, (a.ndim - 1,), (right,))
 
 
-@op(output_names=("out",))
+@op(output_names=("out",), traits=KEPT_RESULT)
 def _npi_matmul(a: UntypedTensor, b: UntypedTensor) -> jax.Array:
     """Matrix product over the last two axes, the axes before broadcast; a vector is a row on the left, a column on the
     right, and its added axis is dropped again.
@@ -620,7 +621,7 @@ def _npi_matmul(a: UntypedTensor, b: UntypedTensor) -> jax.Array:
     return jnp.matmul(a, b, preferred_element_type=accumulator(a.dtype)).astype(a.dtype)
 
 
-@op()
+@op(traits=KEPT_RESULT)
 def _npi_tensordot(a: UntypedTensor, b: UntypedTensor, *, a_axes_summed: Shape, b_axes_summed: Shape) -> jax.Array:
     """Sum of products over the axes `a_axes_summed` of `a` and `b_axes_summed` of `b`, paired in order."""
     a, b = _same_type(a, b)
@@ -630,7 +631,7 @@ def _npi_tensordot(a: UntypedTensor, b: UntypedTensor, *, a_axes_summed: Shape, 
     return tensordot(a, b, left, right)
 
 
-@op()
+@op(traits=KEPT_RESULT)
 def _npi_tensordot_int_axes(a: UntypedTensor, b: UntypedTensor, *, axes: Count) -> jax.Array:
     """Sum of products over the last `axes` axes of `a` and as many first ones of `b`; 0 gives the outer product."""
     if axes > min(a.ndim, b.ndim):
@@ -640,7 +641,7 @@ def _npi_tensordot_int_axes(a: UntypedTensor, b: UntypedTensor, *, axes: Count) 
     return tensordot(a, b, tuple(range(a.ndim - axes, a.ndim)), tuple(range(axes)))
 
 
-@op()
+@op(traits=KEPT_RESULT)
 def _npi_einsum(*data: UntypedTensor, num_args: Count = 0, subscripts: str = "", optimize: int = 0) -> jax.Array:
     """Einstein's sum of products as `subscripts` say: `"ij,jk->ik"` is a matrix product.
 

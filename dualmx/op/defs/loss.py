@@ -18,6 +18,7 @@ from ..runtime_scalars import Params, define_runtime_form, faithful
 from ..schema import ABSENT, Aux, Fraction, OptDType, Tensor, Train, UntypedTensor, When
 from ..shape_rules import accumulator
 from ..spatial import check_float, check_shape, known, widen
+from ..traits import LOSS, Traits
 
 
 def _axis(name: str, axis: int, data: jax.Array) -> int:
@@ -236,7 +237,7 @@ def _softmax_label(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tupl
     return {"label": label} if known(*label) else {}
 
 
-@op(aliases=("Softmax",), complete=_softmax_label)
+@op(aliases=("Softmax",), complete=_softmax_label, traits=Traits(is_loss=True, keeps_result=True))
 def SoftmaxOutput(
     data: Tensor,
     label: UntypedTensor,
@@ -321,7 +322,7 @@ def _regression(name: str, data: jax.Array, label: jax.Array, kind: str, grad_sc
     return _regress(data, label, kind, grad_scale)
 
 
-@op(complete=_regression_shapes)
+@op(complete=_regression_shapes, traits=LOSS)
 def LinearRegressionOutput(data: Tensor, label: Tensor, *, grad_scale: float = 1.0) -> jax.Array:
     """The data forward; backward `(data − label) · grad_scale / outputs per sample`, whatever the head gradient.
 
@@ -330,7 +331,7 @@ def LinearRegressionOutput(data: Tensor, label: Tensor, *, grad_scale: float = 1
     return _regression("LinearRegressionOutput", data, label, "linear", grad_scale)
 
 
-@op(complete=_regression_shapes)
+@op(complete=_regression_shapes, traits=LOSS)
 def MAERegressionOutput(data: Tensor, label: Tensor, *, grad_scale: float = 1.0) -> jax.Array:
     """The data forward; backward `sign(data − label) · grad_scale / outputs per sample`, whatever the head gradient.
 
@@ -339,7 +340,7 @@ def MAERegressionOutput(data: Tensor, label: Tensor, *, grad_scale: float = 1.0)
     return _regression("MAERegressionOutput", data, label, "mae", grad_scale)
 
 
-@op(complete=_regression_shapes)
+@op(complete=_regression_shapes, traits=LOSS)
 def LogisticRegressionOutput(data: Tensor, label: Tensor, *, grad_scale: float = 1.0) -> jax.Array:
     """`sigmoid(data)` forward; backward `(sigmoid(data) − label) · grad_scale / outputs per sample`.
 
@@ -373,7 +374,7 @@ def _make_loss_bwd(
 _make_loss.defvjp(_make_loss_fwd, _make_loss_bwd)
 
 
-@op()
+@op(traits=LOSS)
 def MakeLoss(
     data: Tensor,
     *,
@@ -416,7 +417,7 @@ def _svm_label(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[in
     return {"label": data[:-1]} if data and len(data) > 1 and known(*data[:-1]) else {}
 
 
-@op(complete=_svm_label)
+@op(complete=_svm_label, traits=LOSS)
 def SVMOutput(
     data: Tensor,
     label: UntypedTensor,

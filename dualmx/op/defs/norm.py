@@ -16,6 +16,7 @@ from ..lowering_context import axis_size, psum_over_processes
 from ..registry import op
 from ..schema import Aux, Ignored, NonNegative, Positive, Tensor, Train, UntypedTensor
 from ..spatial import check_float, check_shape, known, widen
+from ..traits import MOVING_STATISTICS
 
 
 def _channel_axis(name: str, axis: int, data: jax.Array) -> int:
@@ -191,6 +192,7 @@ _BN: dict[str, Any] = {
     "complete_dtype": _aux_dtypes,
     "writes_aux": lambda p, train: train and not p.use_global_stats,
     "mutates": lambda p: (1,) if p.fix_gamma else (),
+    "traits": MOVING_STATISTICS,
 }
 
 

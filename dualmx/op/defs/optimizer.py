@@ -23,6 +23,7 @@ from ...core.dtypes import is_float
 from ...core.errors import ArgumentError
 from ..registry import Op, op
 from ..schema import Aux, Floats, Ignored, Key, Positive, RuntimeFloat, RuntimeFloats, Tensor, UntypedTensor
+from ..traits import BY_ROW, NO_TRAITS, RowUpdate, Traits
 
 Array = jax.Array
 
@@ -79,7 +80,9 @@ def require_float_arrays(arrays: Mapping[str, Array]) -> None:
             raise ArgumentError(f"{name} has shape {x.shape}, expected the weight's {weight.shape}")
 
 
-def update(name: str | None = None, *, separate: Sequence[str] = ()) -> Callable[[Callable[..., Any]], Op]:
+def update(
+    name: str | None = None, *, separate: Sequence[str] = (), traits: Traits = NO_TRAITS
+) -> Callable[[Callable[..., Any]], Op]:
     """Register an update op whose inputs, those in `separate` excepted, are all floating and of the weight's shape."""
 
     def register(fn: Callable[..., Any]) -> Op:
@@ -98,7 +101,7 @@ def update(name: str | None = None, *, separate: Sequence[str] = ()) -> Callable
             known = next((shapes[n] for n in equal if n in shapes), None)
             return {} if known is None else dict.fromkeys(equal, known)
 
-        return op(name=name, complete=complete)(body)
+        return op(name=name, complete=complete, traits=traits)(body)
 
     return register
 
@@ -109,7 +112,7 @@ def momentum_step(weight: Array, g: Array, mom: Array, lr: Array | float, moment
     return weight + mom, mom
 
 
-@update()
+@update(traits=Traits(row_update=RowUpdate.SCALED_ROW))
 def sgd_update(
     weight: Tensor,
     grad: Tensor,
@@ -126,7 +129,7 @@ def sgd_update(
     return (w - as_rate(lr, w) * g).astype(weight.dtype)
 
 
-@update()
+@update(traits=BY_ROW)
 def sgd_mom_update(
     weight: Tensor,
     grad: Tensor,
@@ -146,7 +149,7 @@ def sgd_mom_update(
     return w.astype(weight.dtype), m.astype(mom.dtype)
 
 
-@update()
+@update(traits=BY_ROW)
 def mp_sgd_update(
     weight: Tensor,
     grad: Tensor,
@@ -164,7 +167,7 @@ def mp_sgd_update(
     return w.astype(weight.dtype), w
 
 
-@update()
+@update(traits=BY_ROW)
 def mp_sgd_mom_update(
     weight: Tensor,
     grad: Tensor,

@@ -23,6 +23,7 @@ from ..schema import (
     Tensor,
     UntypedTensor,
 )
+from ..traits import BY_ROW, RowUpdate, Traits
 from .optimizer import as_rate, clipped, coupled, decayed, groups, rest, scaled, states_of, update, wide
 
 Array = jax.Array
@@ -48,7 +49,7 @@ def adam_step(
     return w - as_rate(lr, w) * m / (jnp.sqrt(v) + epsilon), m, v
 
 
-@update()
+@update(traits=BY_ROW)
 def adam_update(
     weight: Tensor,
     grad: Tensor,
@@ -148,7 +149,7 @@ def rmspropalex_update(
     return w.astype(weight.dtype), next_n.astype(n.dtype), next_g.astype(g.dtype), step.astype(delta.dtype)
 
 
-@update("_sparse_adagrad_update")
+@update("_sparse_adagrad_update", traits=BY_ROW)
 def adagrad_update(
     weight: Tensor,
     grad: Tensor,
@@ -169,7 +170,7 @@ def adagrad_update(
     return w.astype(weight.dtype), h.astype(history.dtype)
 
 
-@update("_contrib_group_adagrad_update", separate=("history",))
+@update("_contrib_group_adagrad_update", separate=("history",), traits=BY_ROW)
 def group_adagrad_update(
     weight: Tensor,
     grad: Tensor,
@@ -191,7 +192,7 @@ def group_adagrad_update(
     return w.astype(weight.dtype), h.astype(history.dtype)
 
 
-@update()
+@update(traits=Traits(row_update=RowUpdate.BY_ROW_OF_SPARSE))
 def ftrl_update(
     weight: Tensor,
     grad: Tensor,

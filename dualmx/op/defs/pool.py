@@ -18,6 +18,7 @@ from ..lowering_context import platform
 from ..registry import OPS, op
 from ..schema import ABSENT, Count, Ignored, OptionalTensor, Positive, Shape, Tensor
 from ..spatial import channels_last, check_float, check_rank, per_axis, widen
+from ..traits import Traits
 
 Layout = Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"]
 _SLICED = 32  # windows of up to this many elements are unrolled into strided slices
@@ -289,6 +290,7 @@ def _weight_shape(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple
     floating=True,
     complete=_weight_shape,
     named=lambda p: ("data", "weight") if p.sample_type == "bilinear" else (),
+    traits=Traits(initializers={"weight": '["bilinear", {}]'}),
 )
 def UpSampling(
     *data: Tensor,

@@ -27,6 +27,7 @@ from ..shape_rules import (
     reduced_axes,
     reduced_shape,
 )
+from ..traits import CONSTANT, FLOAT_COMBINATION, StorageRule, Traits, stored
 from .elementwise import absolute
 
 Reducer = Callable[[jax.Array, tuple[int, ...]], jax.Array]
@@ -36,7 +37,7 @@ _AXES = """data: any shape and dtype. axis: an axis or several, all of them if N
     with length 1. exclude: reduce the axes that are not named. Reducing all axes gives shape (1,)."""
 
 
-def reduction(name: str, fn: Reducer, doc: str, *aliases: str) -> None:
+def reduction(name: str, fn: Reducer, doc: str, storage: StorageRule | None, *aliases: str) -> None:
     """Register `name`: `fn(data, axes)` on the chosen axes, the result in the dtype of the data."""
 
     def body(data: Tensor, *, axis: Axes = None, keepdims: bool = False, exclude: bool = False) -> jax.Array:
@@ -50,7 +51,7 @@ def reduction(name: str, fn: Reducer, doc: str, *aliases: str) -> None:
     Raises:
         ArgumentError: an axis out of range or named twice.
     """
-    op(name=name, aliases=aliases)(body)
+    op(name=name, aliases=aliases, traits=Traits(storage=storage))(body)
 
 
 def total(x: jax.Array, axes: tuple[int, ...]) -> jax.Array:
@@ -105,22 +106,26 @@ def _square_total(x: jax.Array, axes: tuple[int, ...]) -> jax.Array:
     return total(x * x, axes)
 
 
+# name, function, formula, storage rule, MXNet's further names
 TABLE: tuple[tuple[Any, ...], ...] = (
-    ("sum", total, "Sum of the elements; half precision adds up in float32.", "sum_axis", "_sparse_sum"),
-    ("mean", average, "Mean of the elements; half precision adds up in float32.", "_sparse_mean"),
-    ("prod", product, "Product of the elements."),
-    ("nansum", _without_nan(total, 0), "Sum of the elements that are not nan."),
-    ("nanprod", _without_nan(product, 1), "Product of the elements that are not nan."),
-    ("max", extreme(jnp.max), "Largest element; every tie receives the whole gradient.", "max_axis"),
-    ("min", extreme(jnp.min), "Smallest element; every tie receives the whole gradient.", "min_axis"),
-    ("_square_sum", _square_total, "Sum of the squares of the elements."),
-)
+    (
+        "sum", total, "Sum of the elements; half precision adds up in float32.", StorageRule.SUM, "sum_axis",
+        "_sparse_sum",
+    ),
+    ("mean", average, "Mean of the elements; half precision adds up in float32.", StorageRule.MEAN, "_sparse_mean"),
+    ("prod", product, "Product of the elements.", None),
+    ("nansum", _without_nan(total, 0), "Sum of the elements that are not nan.", None),
+    ("nanprod", _without_nan(product, 1), "Product of the elements that are not nan.", None),
+    ("max", extreme(jnp.max), "Largest element; every tie receives the whole gradient.", None, "max_axis"),
+    ("min", extreme(jnp.min), "Smallest element; every tie receives the whole gradient.", None, "min_axis"),
+    ("_square_sum", _square_total, "Sum of the squares of the elements.", StorageRule.SQUARE_SUM),
+)  # fmt: skip
 
-for _name, _fn, _doc, *_aliases in TABLE:
-    reduction(_name, _fn, _doc, *_aliases)
+for _row in TABLE:
+    reduction(*_row)
 
 
-@op(name="norm", aliases=("_sparse_norm",))
+@op(name="norm", aliases=("_sparse_norm",), traits=stored(StorageRule.NORM))
 def norm(
     data: Tensor, *, ord: int = 2, axis: Axes = None, out_dtype: OptDType = None, keepdims: bool = False
 ) -> jax.Array:
@@ -167,14 +172,14 @@ def _arg_extremum(name: str, pick: Any, doc: str) -> None:
     Raises:
         ArgumentError: an axis out of range.
     """
-    op(name=name)(body)
+    op(name=name, traits=CONSTANT)(body)
 
 
 _arg_extremum("argmax", jnp.max, "Position of the largest element along `axis`, the first one if several tie.")
 _arg_extremum("argmin", jnp.min, "Position of the smallest element along `axis`, the first one if several tie.")
 
 
-@op(name="argmax_channel")
+@op(name="argmax_channel", traits=CONSTANT)
 def argmax_channel(data: Tensor) -> jax.Array:
     """Position of the largest element along axis 1, the first one if several tie.
 
@@ -205,7 +210,7 @@ def moments(data: Tensor, *, axes: Axes = None, keepdims: bool = False) -> tuple
     return mean.astype(data.dtype).reshape(shape), var.astype(data.dtype).reshape(shape)
 
 
-@op(name="_np_cumsum", aliases=("cumsum",))
+@op(name="_np_cumsum", aliases=("cumsum",), traits=FLOAT_COMBINATION)
 def cumsum(a: Tensor, *, axis: OneAxis = None, dtype: OptDType = None) -> jax.Array:
     """Running sum along `axis`, or along the flattened array if `axis` is None.
 
@@ -256,7 +261,7 @@ def _total_within(given: Any, out: np.dtype) -> np.dtype:
     return accumulator(out if is_float(out) or out == np.bool_ or not is_float(np.dtype(given)) else given)
 
 
-@op()
+@op(traits=FLOAT_COMBINATION)
 def _np_sum(
     a: Tensor, *, axis: Axes = None, dtype: OptDType = None, keepdims: bool = False, initial: float | None = None
 ) -> jax.Array:
@@ -271,7 +276,7 @@ def _np_sum(
     return _as_shape(convert(total, out), a, axes, keepdims)
 
 
-@op()
+@op(traits=FLOAT_COMBINATION)
 def _np_prod(
     a: Tensor, *, axis: Axes = None, dtype: OptDType = None, keepdims: bool = False, initial: float | None = None
 ) -> jax.Array:
@@ -294,7 +299,7 @@ def _moment_type(out: np.dtype) -> np.dtype:
     return accumulator(out) if is_float(out) else np.dtype("float64")
 
 
-@op()
+@op(traits=FLOAT_COMBINATION)
 def _npi_mean(
     a: Tensor, *, axis: Axes = None, dtype: OptDType = None, keepdims: bool = False, initial: float | None = None
 ) -> jax.Array:

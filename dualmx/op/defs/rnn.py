@@ -14,6 +14,7 @@ from ...core.errors import ArgumentError
 from ..registry import op
 from ..schema import ABSENT, Fraction, Ignored, Key, Positive, Tensor, Train, UntypedTensor, When
 from ..spatial import check_float, check_shape, known, widen
+from ..traits import KEPT_RESULT
 
 Step = Callable[[jax.Array, jax.Array, jax.Array, Any], tuple[jax.Array, Any]]
 _GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
@@ -169,6 +170,7 @@ class _Params:
     outputs=lambda p: 1 + (p.state_outputs and (2 if p.mode == "lstm" else 1)),
     output_names=("output", "state_output", "statecell_output"),
     complete=_complete,
+    traits=KEPT_RESULT,
 )
 def RNN(
     data: Tensor,

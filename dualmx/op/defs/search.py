@@ -15,6 +15,7 @@ from ...core.errors import ArgumentError
 from ..registry import op
 from ..schema import ABSENT, Count, OptionalTensor, Shape, Tensor, UntypedTensor, When
 from ..shape_rules import convert, one_axis
+from ..traits import CONSTANT
 from .binary import common
 from .index import as_index
 from .linalg import pinv
@@ -260,7 +261,7 @@ def sort(data: Tensor, *, axis: int | None = -1, is_ascend: bool = True) -> jax.
     return jnp.sort(source, at, stable=True, descending=not is_ascend)
 
 
-@op(aliases=("_npi_argsort",))
+@op(aliases=("_npi_argsort",), traits=CONSTANT)
 def argsort(data: Tensor, *, axis: int | None = -1, is_ascend: bool = True, dtype: IndexType = "float32") -> jax.Array:
     """Positions, as `dtype`, that sort along `axis` (of the flattened array without `axis`); equal elements keep
     their order."""

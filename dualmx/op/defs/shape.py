@@ -17,6 +17,7 @@ from ..registry import op
 from ..runtime_scalars import Params, define_runtime_form
 from ..schema import FLOAT32_EXACT_INTS, Axes, Count, Positive, Shape, Tensor, UntypedTensor, to_shape
 from ..shape_rules import many_axes, one_axis
+from ..traits import StorageRule, stored
 from .binary import common
 from .index import constant
 
@@ -594,7 +595,12 @@ def _complete_stack(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tup
     return {} if known is None else {f"arg{i}": known for i in range(p.num_args)}
 
 
-@op(name="Concat", aliases=("concat",), complete=_siblings)
+@op(
+    name="Concat",
+    aliases=("concat",),
+    complete=_siblings,
+    traits=stored(StorageRule.STACK_ROWS, keeps_result=True),
+)
 def concat(*args: Tensor, num_args: Count = 0, dim: int = 1) -> jax.Array:
     """Join the inputs along axis `dim`, along which their lengths add up; all other lengths are equal."""
     if not args:

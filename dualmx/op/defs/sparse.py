@@ -17,15 +17,16 @@ import jax.numpy as jnp
 from ...core.errors import ArgumentError, ArgumentTypeError
 from ..registry import OPS, op
 from ..schema import Count, Positive, Shape, Tensor, UntypedTensor
+from ..traits import StorageRule, stored
 
 
-@op(aliases=("_sparse_cast_storage",))
+@op(aliases=("_sparse_cast_storage",), traits=stored(StorageRule.CAST))
 def cast_storage(data: Tensor, *, stype: Literal["default", "row_sparse", "csr"]) -> jax.Array:
     """The same values in the storage type `stype`; from one sparse type to the other by way of the default one."""
     return data
 
 
-@op(name="_sparse_retain")
+@op(name="_sparse_retain", traits=stored(StorageRule.RETAIN_ROWS))
 def sparse_retain(data: Tensor, indices: UntypedTensor) -> jax.Array:
     """The rows `indices` of the row_sparse array `data`; all other rows become zero."""
     if indices.ndim != 1:
@@ -89,7 +90,7 @@ def matrix(name: str, data: Any) -> None:
         raise ArgumentError(f"{name}: data has shape {tuple(data.shape)}: expected two axes")
 
 
-@op(dynamic=True)
+@op(dynamic=True, traits=stored(StorageRule.COUNT_STORED))
 @_on_csr
 def _contrib_getnnz(data: UntypedTensor, *, axis: int | None = None) -> Any:
     """How many elements a csr matrix stores, explicit zeros included: in all, int64 (1,), or in each row for `axis=1`.
@@ -102,7 +103,7 @@ def _contrib_getnnz(data: UntypedTensor, *, axis: int | None = None) -> Any:
     return (Shaped((1,) if axis is None else data.shape[:1], jnp.int64),)
 
 
-@op(dynamic=True)
+@op(dynamic=True, traits=stored(StorageRule.EDGE_ID))
 @_on_csr
 def _contrib_edge_id(data: UntypedTensor, u: UntypedTensor, v: UntypedTensor) -> Any:
     """The values stored at (u[i], v[i]) in a csr matrix, -1 where there is none.
@@ -116,7 +117,7 @@ def _contrib_edge_id(data: UntypedTensor, u: UntypedTensor, v: UntypedTensor) ->
     return (Shaped(u.shape, data.dtype),)
 
 
-@op(dynamic=True)
+@op(dynamic=True, traits=stored(StorageRule.ADJACENCY))
 @_on_csr
 def _contrib_dgl_adjacency(data: UntypedTensor) -> Any:
     """The csr matrix, float32, with 1 for every edge of a graph whose edges are numbered in int64; same shape."""
@@ -124,7 +125,11 @@ def _contrib_dgl_adjacency(data: UntypedTensor) -> Any:
     return (Shaped(data.shape, jnp.float32),)
 
 
-@op(dynamic=True, outputs=lambda p: (p.num_args - 1) * (1 + p.return_mapping))
+@op(
+    dynamic=True,
+    outputs=lambda p: (p.num_args - 1) * (1 + p.return_mapping),
+    traits=stored(StorageRule.SUBGRAPH),
+)
 @_on_csr
 def _contrib_dgl_subgraph(*data: UntypedTensor, num_args: Positive = 2, return_mapping: bool) -> Any:
     """The edges among the vertices of each given set, as csr matrices (k, k) with edges numbered anew from 0.
@@ -142,7 +147,7 @@ def _sampled(sets: int, most: int, columns: int, weighted: bool) -> list[Shaped]
     return [vertices] * sets + [Shaped((most, columns), jnp.int64)] * sets + chances + [layers] * sets
 
 
-@op(dynamic=True, outputs=lambda p: 3 * (p.num_args - 1))
+@op(dynamic=True, outputs=lambda p: 3 * (p.num_args - 1), traits=stored(StorageRule.NEIGHBOR_SAMPLE))
 @_on_csr
 def _contrib_dgl_csr_neighbor_uniform_sample(
     *data: UntypedTensor,
@@ -161,7 +166,7 @@ def _contrib_dgl_csr_neighbor_uniform_sample(
     return _sampled(num_args - 1, max_num_vertices, data[0].shape[1], False)
 
 
-@op(dynamic=True, outputs=lambda p: 4 * (p.num_args - 2))
+@op(dynamic=True, outputs=lambda p: 4 * (p.num_args - 2), traits=stored(StorageRule.WEIGHTED_NEIGHBOR_SAMPLE))
 @_on_csr
 def _contrib_dgl_csr_neighbor_non_uniform_sample(
     *data: UntypedTensor,
@@ -178,7 +183,11 @@ def _contrib_dgl_csr_neighbor_non_uniform_sample(
     return _sampled(num_args - 2, max_num_vertices, data[0].shape[1], True)
 
 
-@op(dynamic=True, outputs=lambda p: (p.num_args // 2) * (1 + p.return_mapping))
+@op(
+    dynamic=True,
+    outputs=lambda p: (p.num_args // 2) * (1 + p.return_mapping),
+    traits=stored(StorageRule.COMPACT_GRAPH),
+)
 @_on_csr
 def _contrib_dgl_graph_compact(
     *data: UntypedTensor, num_args: Positive = 2, return_mapping: bool, graph_sizes: Shape
