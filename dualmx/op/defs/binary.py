@@ -200,7 +200,7 @@ BROADCAST: dict[str, tuple[tuple[str, ...], Traits]] = {
 }
 
 for _stem, _fn, _doc, _name, _aliases, _rule in ARITHMETIC:
-    broadcasting(f"broadcast_{_stem}", _fn, _doc, *BROADCAST.get(_stem, ()))
+    broadcasting(f"broadcast_{_stem}", _fn, _doc, *BROADCAST.get(_stem, ((), NO_TRAITS)))
     elementwise(_name, _fn, _doc, _aliases, Traits(storage=_rule))
 for _rows, _traits in (COMPARISONS, CONSTANT), (LOGIC, NO_TRAITS):
     for _stem, _fn, _doc, _alias in _rows:

@@ -121,8 +121,8 @@ TABLE: tuple[tuple[Any, ...], ...] = (
     ("_square_sum", _square_total, "Sum of the squares of the elements.", StorageRule.SQUARE_SUM),
 )  # fmt: skip
 
-for _row in TABLE:
-    reduction(*_row)
+for _name, _fn, _doc, _rule, *_aliases in TABLE:
+    reduction(_name, _fn, _doc, _rule, *_aliases)
 
 
 @op(name="norm", aliases=("_sparse_norm",), traits=stored(StorageRule.NORM))
