@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import MXNetError
+from .protocol import WaitNotice, parse
 from .van.frame import ERROR, REPLY, REQUEST, Message
 from .van.van import Van
 
@@ -156,9 +157,8 @@ class Customer:
 
     def set_blocked_on(self, message: Message) -> str:
         """Keep what a peer says that one of the requests waits for; returns it."""
-        text = message.field("text", str)
-        ticket = self._pending.get(message.field("request", int))
-        if ticket is not None:
+        text, request = parse(WaitNotice, message.meta)
+        if (ticket := self._pending.get(request)) is not None:
             ticket.blocked_on = text
         return text
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from ..core.errors import FormatError
 from .member import few
+from .protocol import BatchReply, Change, GroupReply, HistoryPage, Mark, RoundsRecord, header, parse
 from .van.frame import Message
 
 Request = tuple[int, int]  # (link, number)
@@ -25,49 +26,12 @@ NEWCOMER = -1  # the last batch of a worker that has ended none
 PAGE = 20_000  # ranks that one message of the history names, about
 MOST_MARKS = 256
 _batch = itemgetter(0)
-Change = tuple[int, list[int], list[int], list[int]]  # batch, ranks that joined, that went, that did not count
 
 
 def follow(members: list[int], change: Change) -> list[int]:
     """The members of a batch, after those of the batch before."""
     _, joined, went, _ = change
     return sorted({*members, *joined}.difference(went)) if joined or went else members
-
-
-def ranks(found: Any) -> list[int]:
-    """A list of ranks that a message names.
-
-    Raises:
-        FormatError: something else.
-    """
-    if not (isinstance(found, list) and all(type(rank) is int for rank in found)):
-        raise FormatError(f"{found!r:.80}: expected a list of ranks")
-    return found
-
-
-def changes_of(page: Message) -> list[Change]:
-    """The changes of a page of the history; errors as `ranks`."""
-    found = []
-    for change in page.field("changes", list):
-        if not (isinstance(change, list | tuple) and len(change) == 4 and type(change[0]) is int):
-            raise FormatError(f"change {change!r:.80}: expected a batch and three lists of ranks")
-        found.append((change[0], *map(ranks, change[1:])))
-    return found
-
-
-def marks_of(page: Message) -> dict[str, tuple[int, int]]:
-    """The marks of a page of the history.
-
-    Raises:
-        FormatError: something else.
-    """
-    return {name: (epoch, first) for name, epoch, first in map(_mark, page.field("marks", list))}
-
-
-def _mark(one: Any) -> tuple[str, int, int]:
-    if not (isinstance(one, list) and list(map(type, one)) == [str, int, int] and len(one[0]) <= 100):
-        raise FormatError(f"mark {one!r:.80}: expected a name, an epoch and a batch")
-    return one[0], one[1], one[2]
 
 
 class ElasticRounds:
@@ -137,14 +101,13 @@ class ElasticRounds:
         self.members = members
         self._forget()
 
-    def mark(self, marks: Iterable[Any]) -> None:
-        """Workers have begun epochs: `[name, epoch, first batch]` for orders of samples.
+    def mark(self, marks: Iterable[Mark]) -> None:
+        """Workers have begun epochs of orders of samples.
 
         Raises:
-            FormatError: something else, or too many names.
+            FormatError: too many names.
         """
-        for one in marks:
-            name, epoch, first = _mark(one)
+        for name, epoch, first in marks:
             if len(self.marks) >= MOST_MARKS and name not in self.marks:
                 raise FormatError(f"the workers of this job use more than {MOST_MARKS} orders of samples")
             self.marks[name] = max(self.marks.get(name, (0, 0)), (epoch, first))
@@ -163,37 +126,36 @@ class ElasticRounds:
 
         If some were forgotten since then, the history begins again: with `since`, the members `before` and the `marks`.
         """
-        told: dict[str, Any] = {}
+        told: tuple[Any, ...] = ()
         if start < self.since:
-            marks = [[name, *mark] for name, mark in self.marks.items()]
-            told = {"since": self.since, "before": self.before, "marks": marks}
+            told = self.since, self.before, [[name, *mark] for name, mark in self.marks.items()]
         first = end = bisect_left(self.history, start, key=_batch)
         size = 0
         while end < len(self.history) and size < PAGE:
             size += 1 + sum(map(len, self.history[end][1:]))  # type: ignore[arg-type]
             end += 1
         following = self.history[end][0] if end < len(self.history) else 0
-        return {**told, "changes": self.history[first:end], "next": following}
+        return header(HistoryPage(self.history[first:end], following, *told))
 
     def records(self) -> Iterator[dict[str, Any]]:
         """What `restore` reads, in its order."""
-        here = {"number": self.number, "members": self.members, "used": self.counted}
+        here = header(RoundsRecord(self.number, self.members, self.counted))
         start = 0
         while True:
             page = self.page(start)
-            yield {"op": "attendance", **here, **page}
+            yield {**here, **page}
             start = page["next"]
             if not start:
                 return
 
-    def restore(self, record: Message) -> None:
+    def restore(self, here: RoundsRecord, message: Message) -> None:
         """Be where the attendance was that told one of its `records`."""
-        self.number, self.members = record.field("number", int), ranks(record.field("members", list))
-        self.counted = ranks(record.field("used", list))
-        if "since" in record.meta:
-            self.since, self.before, self.history = record.field("since", int), ranks(record.field("before", list)), []
-            self.marks = marks_of(record)
-        self.history += changes_of(record)
+        self.number, self.members, self.counted = here
+        page = parse(HistoryPage, message.meta)
+        if page.since is not None:
+            self.since, self.before, self.history = page.since, page.before or [], []
+            self.marks = page.first_batches()
+        self.history += page.changes
 
     def pop_replies(self) -> list[tuple[Request, dict[str, Any]]]:
         """The answers to those who begin the batch, once."""
@@ -201,7 +163,7 @@ class ElasticRounds:
         return answers
 
     def _answer(self) -> dict[str, Any]:
-        return {"batch": self.number, "members": self.members, "used": self.counted}
+        return header(BatchReply(self.number, self.members, self.counted))
 
     def missing(self) -> list[int]:
         """Members that have not ended the batch under way."""
@@ -269,7 +231,7 @@ class GroupFormation:
             before = [rank for rank in self.members if rank in self._waiting]
             self.members = (before + sorted(self._waiting.keys() - set(before)))[: self._most or None]
             addresses = [self._waiting[rank].address for rank in self.members]
-            told = {"group": self.number, "workers": self.members, "addresses": addresses}
+            told = header(GroupReply(self.number, self.members, addresses))
             self._answers += [(self._waiting.pop(rank).request, told) for rank in self.members]
 
     def missing(self, present: Iterable[int]) -> list[int]:
@@ -310,4 +272,4 @@ class GroupFormation:
         return missing or f"{short} more of the {self._least} that a group needs"
 
 
-__all__ = ["Change", "ElasticRounds", "GroupFormation", "NEWCOMER", "changes_of", "follow", "marks_of", "ranks"]
+__all__ = ["ElasticRounds", "GroupFormation", "NEWCOMER", "follow"]

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..core.errors import FormatError
-from .elastic_rounds import NEWCOMER, Change, changes_of, follow, marks_of, ranks
+from .elastic_rounds import NEWCOMER, follow
+from .protocol import BatchReply, Change, HistoryPage, parse
 from .van.frame import Message
 
 MOST_BATCHES = 1 << 24  # of the epochs under way, each of which a worker that joins remembers
@@ -85,12 +86,12 @@ class ElasticWorker:
         """
         if self.number:
             return
-        told = self._ask(NEWCOMER if self._back else 0, [])
+        told = parse(BatchReply, self._ask(NEWCOMER if self._back else 0, []).meta)
         if self._back:
-            self._load_history(told)
+            self._load_history(told.batch)
         self._start_round(told)
         if self.number > 1:
-            self._end(self.number - 1, told.field("used", list), self.stores)
+            self._end(self.number - 1, told.used, self.stores)
 
     def sync_before_pull(self) -> None:
         """What is pulled next is the outcome of all that was pushed, and the same for all; a newcomer takes part."""
@@ -107,38 +108,36 @@ class ElasticWorker:
         """
         self.begin()
         news, self._news = self._news, {}
-        told = self._ask(self.number, [[name, *mark] for name, mark in news.items()])
-        used = told.field("used", list)
-        self.history.append(RoundRecord(self.number, self.members, self.members if used == self.members else used))
+        told = parse(BatchReply, self._ask(self.number, [(name, *mark) for name, mark in news.items()]).meta)
+        used = self.members if told.used == self.members else told.used
+        self.history.append(RoundRecord(self.number, self.members, used))
         self._pushed = self.contributes_zero = False
         self._forget()
         self._start_round(told)
         self._end(self.history[-1].number, self.history[-1].counted, self.stores)
 
-    def _start_round(self, told: Message) -> None:
-        self.number, members = told.field("batch", int), told.field("members", list)
-        if members != self.members:  # else one list does for many batches
-            self.members = members
+    def _start_round(self, told: BatchReply) -> None:
+        self.number = told.batch
+        if told.members != self.members:  # else one list does for many batches
+            self.members = told.members
         if self.rank not in self.members or (self.history and self.number != self.history[-1].number + 1):
             raise FormatError(f"batch {self.number} of the workers {self.members}: not expected by worker {self.rank}")
 
-    def _load_history(self, told: Message) -> None:
-        """Learn of the batches before this worker came."""
-        batch = told.field("batch", int)
+    def _load_history(self, batch: int) -> None:
+        """Learn of the batches before `batch`, when this worker came."""
         start, since, members = 0, 1, []
         changes: dict[int, Change] = {}
         while True:
-            page = self._history(start)
-            if "since" in page.meta:  # else it goes on where the last one ended
-                since, members, changes = page.field("since", int), ranks(page.field("before", list)), {}
-                self.marks = marks_of(page)
-            changes |= {change[0]: change for change in changes_of(page)}
-            following = page.field("next", int)
-            if not following:
+            page = parse(HistoryPage, self._history(start).meta)
+            if page.since is not None:  # else it goes on where the last one ended
+                since, members, changes = page.since, page.before or [], {}
+                self.marks = page.first_batches()
+            changes |= {change[0]: change for change in page.changes}
+            if not page.next:
                 break
-            if following <= start:
-                raise FormatError(f"next={following}: expected a batch after {start}")
-            start = following
+            if page.next <= start:
+                raise FormatError(f"next={page.next}: expected a batch after {start}")
+            start = page.next
         if not 1 <= since <= batch <= since + MOST_BATCHES:
             raise FormatError(f"batch {batch}: expected {since} to {since + MOST_BATCHES}")
         for number in range(since, batch):

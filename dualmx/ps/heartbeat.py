@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.errors import FormatError
-from ..core.job_status import LENGTH, MOST, latest_metrics
+from ..core.job_status import LENGTH, latest_metrics
+from .protocol import MAX_AWAITED, SCHEDULER_PINGS, Heartbeat, WaitStatus, header, parse
 from .van.frame import Message
 
-HEARTBEAT = "pulse"  # what a sign of life with content is called
 PERIOD = 5.0  # seconds over which speeds are measured
 COUNTS = ("rounds", "sent", "received")
-MAX_AWAITED = 64  # workers for whom one waits that are told
 
 
 class ExchangeCounters:
@@ -42,12 +41,10 @@ class ExchangeCounters:
     def heartbeat_payload(self) -> dict[str, Any]:
         """What the scheduler is told: counts, the longest wait under way, and figures that were reported."""
         now = time.monotonic()
-        told: dict[str, Any] = {"op": HEARTBEAT, "at": now, **{name: getattr(self, name) for name in COUNTS}}
-        waits = min(list(self._waits.values()), default=None)
-        if waits is not None:
-            told["wait"] = {"seconds": now - waits[0], "in": waits[1][:LENGTH], "for": list(waits[2])[:MAX_AWAITED]}
-        figures = latest_metrics()
-        return {**told, "figures": figures} if figures else told
+        wait = None
+        if (longest := min(list(self._waits.values()), default=None)) is not None:
+            wait = header(WaitStatus(now - longest[0], longest[1][:LENGTH], list(longest[2])[:MAX_AWAITED]))
+        return header(Heartbeat(now, self.rounds, self.sent, self.received, wait, latest_metrics() or None))
 
 
 class WorkerStatus:
@@ -64,21 +61,13 @@ class WorkerStatus:
         Raises:
             FormatError: it is not as expected.
         """
-        sample = (message.field("at", (int, float)), *(message.field(name, int) for name in COUNTS))
-        if not all(0 <= number < 1 << 63 for number in sample):
-            raise FormatError(f"message {HEARTBEAT!r}: {sample}: expected a time and counts of 0 or more")
-        wait, figures = message.meta.get("wait"), message.meta.get("figures", {})
-        if not isinstance(figures, dict) or len(figures) > MOST or not all(map(_is_number, figures.values())):
-            raise FormatError(f"message {HEARTBEAT!r}: figures: expected at most {MOST} numbers")
-        if wait is not None:
-            fields = Message(message.kind, 0, wait if isinstance(wait, dict) else {})
-            ranks = fields.field("for", list)
-            if len(ranks) > MAX_AWAITED or not all(type(rank) is int for rank in ranks):
-                raise FormatError(f"message {HEARTBEAT!r}: wait: expected at most {MAX_AWAITED} ranks")
-            seconds = fields.field("seconds", (int, float))
-            if not _is_number(seconds):
-                raise FormatError(f"message {HEARTBEAT!r}: wait: expected a number of seconds")
-            wait = {"seconds": round(seconds, 3), "in": _printable(fields.field("in", str)), "for": ranks}
+        told: Heartbeat = SCHEDULER_PINGS.read(message)
+        sample, figures, wait = (told.at, told.rounds, told.sent, told.received), told.figures or {}, None
+        if not all(map(_is_number, figures.values())):
+            raise FormatError("a sign of life: figures: expected numbers")
+        if told.wait is not None:
+            seconds, where, ranks = parse(WaitStatus, told.wait)
+            wait = {"seconds": round(seconds, 3), "in": _printable(where), "for": ranks}
         self._heard = time.monotonic()
         if self._samples and sample < self._samples[-1]:
             self._samples.clear()  # of another process in this one's place
@@ -86,8 +75,8 @@ class WorkerStatus:
         while len(self._samples) > 2 and sample[0] - self._samples[1][0] >= PERIOD:
             self._samples.popleft()
         # JSON has no numbers for what is not finite.
-        told = {_printable(name): v if math.isfinite(v) else None for name, v in figures.items()}
-        self._last = {"wait": wait, "figures": told}
+        shown = {_printable(name): v if math.isfinite(v) else None for name, v in figures.items()}
+        self._last = {"wait": wait, "figures": shown}
 
     def as_dict(self, now: float) -> dict[str, Any]:
         """Counts, their speeds, the wait under way, figures, and the age of all that in seconds; {} if nothing came."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from .heartbeat import WorkerStatus
-from .van.frame import Message
+from .protocol import MemberRecord, MemberState
 
-PRESENT = ("alive", "lost")
+PRESENT = (MemberState.ALIVE, MemberState.LOST)
 NAMED = 8  # members that one text names at most
 
 
@@ -41,7 +41,7 @@ class Member:
         link, request: its connection, and the request by which it registered.
         requested_rank: the rank that it asked for.
         incarnation: tells it from others that have or had its rank.
-        state: alive, lost (its connection broke), left, dead.
+        state: whether it is there.
         since: when it was lost or died, and `grace_seconds`: seconds that it may be lost.
         end_reason: why it is gone. crash: what it said itself.
         status: what it tells with its signs of life.
@@ -60,7 +60,7 @@ class Member:
         self.back = self.early = self.parted = False
         self.past = self.skipped = -1
         self.rank = -1
-        self.state = "alive"
+        self.state = MemberState.ALIVE
         self.since = self.grace_seconds = 0.0
         self.end_reason = ""
         self.crash = ""
@@ -83,22 +83,19 @@ class Member:
             "since": round(now - self.since, 1) if self.since else 0.0, "pulse": self.status.as_dict(now),
         }  # fmt: skip
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> MemberRecord:
         """What another scheduler must know of it."""
-        return {
-            "op": "member", "role": self.role, "rank": self.rank, "life": self.incarnation, "address": self.address,
-            "state": self.state, "end": self.end_reason, "back": self.back, "past": self.past, "early": self.early,
-            "skipped": self.skipped,
-        }  # fmt: skip
+        return MemberRecord(
+            self.role, self.rank, self.incarnation, self.address, self.state, self.end_reason, self.back, self.past,
+            self.early, self.skipped,
+        )  # fmt: skip
 
     @staticmethod
-    def from_record(record: Message, link: int) -> Member:
+    def from_record(record: MemberRecord, link: int) -> Member:
         """The member that a record tells of, without a connection: `link` stands for it until there is one."""
-        role, rank = record.field("role", str), record.field("rank", int)
-        made = Member(link, 0, role, rank, record.field("life", int), record.field("address", dict))
-        made.rank, made.state, made.end_reason = rank, record.field("state", str), record.field("end", str)
-        made.back, made.early = record.field("back", bool), record.field("early", bool)
-        made.past, made.skipped = record.field("past", int), record.field("skipped", int)
+        made = Member(link, 0, record.role, record.rank, record.life, record.address)
+        made.rank, made.state, made.end_reason, made.back = record.rank, record.state, record.end, record.back
+        made.past, made.early, made.skipped = record.past, record.early, record.skipped
         return made
 
 

@@ -10,11 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.errors import FormatError, MXNetError
+from . import protocol
 from .customer import Customer, Peer
 from .job import Job
 from .member import with_remedy
+from .protocol import MemberEvent, header, notice, parse
 from .van.debug_van import enable_logging
-from .van.frame import ERROR, NOTICE, REPLY, Message
+from .van.frame import ERROR, REPLY, Message
 from .van.van import NO_HEARTBEAT, ConnectionRefused
 
 _log = logging.getLogger("dualmx.dist")
@@ -55,16 +57,9 @@ class Postoffice:
             SystemExit: the process before this one had finished, so that there is nothing to do.
         """
         job = self.job
-        self._hello = {
-            "op": "register",
-            "role": job.role,
-            "wish": job.task,
-            "life": self.incarnation,
-            "workers": job.workers,
-            "servers": job.servers,
-            "address": address,
-            "policy": job.policy,
-        }
+        self._hello = header(
+            protocol.Register(job.role, job.task, self.incarnation, job.workers, job.servers, address, job.policy)
+        )
         ticket = self._customer.send_request(self._scheduler, f"joining the job as {job.role}", self._hello)
         resumed = False
         while not resumed:
@@ -75,12 +70,12 @@ class Postoffice:
             _log.warning("%s: the job, or its part in it, is finished; there is nothing left to do", job.role)
             raise SystemExit(0)
         self.rank = reply.field("rank", int)
-        self._hello = {"op": "rejoin", "role": job.role, "rank": self.rank, "life": self.incarnation}
+        self._hello = header(protocol.Rejoin(job.role, self.rank, self.incarnation))
         self.is_restarted, self._barriers = reply.field("back", bool), reply.field("barriers", int)
-        self.live_workers = {rank for rank in reply.field("workers", list) if type(rank) is int}
+        servers, _, workers = parse(protocol.MemberList, reply.meta)
+        self.live_workers = set(workers)
         os.environ["DMLC_RANK"] = str(self.rank)
-        servers = reply.field("servers", list)
-        if len(servers) != job.servers or not all(isinstance(s, dict) for s in servers):
+        if len(servers) != job.servers:
             raise FormatError("the scheduler sent no list of the servers")
         known = ", ".join(f"server {i} at {s.get('host')}:{s.get('port')}" for i, s in enumerate(servers))
         _log.info(
@@ -91,38 +86,38 @@ class Postoffice:
     def _scheduler_said(self, message: Message) -> None:
         if message.kind in (REPLY, ERROR):
             if "gone" in message.meta:
-                self._reconcile(message)
+                self._reconcile(parse(protocol.MemberList, message.meta))
             if message.meta.get("excluded") is True:
                 self._excluded(message.field("text", str))
             self._customer.on_message(message)
             return
-        if message.meta.get("op") == "waiting":
+        news = protocol.MEMBER_NOTICES.read(message)
+        if isinstance(news, protocol.WaitNotice):
             _log.warning("%s %d waits: %s", self.job.role, self.rank, self._customer.set_blocked_on(message))
             return
-        op, role, rank = message.field("op", str), message.field("role", str), message.field("rank", int)
-        if op == "gone":
-            self.on_member_dead(role, rank, message.field("text", str), message.field("dead", bool))
-        elif op == "lost":
+        event, role, rank, text, address, dead = news
+        if event == MemberEvent.GONE:
+            self.on_member_dead(role, rank, text, bool(dead))
+        elif event == MemberEvent.LOST:
             self.on_member_unreachable(role, rank)
-        elif op == "new":
+        elif event == MemberEvent.NEW:
             self.on_member_joined(rank)
-        elif op == "asks":
+        elif event == MemberEvent.ASKS:
             self.on_join_request(rank)
-        elif op == "waits":
-            _log.warning("%s %d waits for %s", self.job.role, self.rank, message.field("text", str))
-        elif op == "back":
+        elif event == MemberEvent.WAITS:
+            _log.warning("%s %d waits for %s", self.job.role, self.rank, text)
+        elif event == MemberEvent.BACK:
             self.dead.discard((role, rank))
             self.dead_peers.pop((role, rank), None)
-            self.on_member_back(role, rank, message.field("address", dict))
+            self.on_member_back(role, rank, address or {})
 
-    def _reconcile(self, message: Message) -> None:
+    def _reconcile(self, members: protocol.MemberList) -> None:
         """Take over the scheduler's view of the members, as notes of changes may have been lost with a connection."""
-        for rank, address in enumerate(message.field("servers", list)):
-            if isinstance(address, dict):
-                self.on_member_back("server", rank, address)
-        for rank in message.field("workers", list):
+        for rank, address in enumerate(members.servers):
+            self.on_member_back("server", rank, address)
+        for rank in members.workers:
             self.on_member_joined(rank)
-        absent = {(role, rank): (text, dead) for role, rank, text, dead in message.field("gone", list)}
+        absent = {(role, rank): (text, dead) for role, rank, text, dead in members.gone}
         for role, rank in [k for k in self.dead_peers if k[0] != "scheduler" and k not in absent]:
             self.dead.discard((role, rank))
             del self.dead_peers[role, rank]
@@ -203,24 +198,24 @@ class Postoffice:
         self.on_member_dead("scheduler", 0, text, True)
         self._customer.fail_peer(self._scheduler, text)
 
-    def _send_leave(self, patience: float, **more: Any) -> Message | None:
+    def _send_leave(self, patience: float, newest: int | None = None) -> Message | None:
         """Take leave of the scheduler; it has written that down when this returns, unless it is gone for good.
 
         Args:
             patience: seconds for a scheduler that is started again at this moment.
-            more: what the scheduler is told.
+            newest: the greatest rank of a worker that a server knows.
 
         Returns:
             its answer, if there was one.
         """
-        ticket = self._customer.send_request(self._scheduler, "leaving the job", {"op": "bye", **more})
+        ticket = self._customer.send_request(self._scheduler, "leaving the job", header(protocol.Leave(newest)))
         try:
             reply = self._customer.wait([ticket], patience)[0]
         except MXNetError as e:
             _log.info("%s %d: %s", self.job.role, self.rank, e)
             return None
         if "workers" not in reply.meta:
-            self._van.send(self._scheduler.link, Message(NOTICE, 0, {"op": "parted"}))
+            self._van.send(self._scheduler.link, notice(protocol.LeaveAck()))
         return reply
 
     def _leave(self) -> None:

@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..core.errors import FormatError, MXNetError
+from . import protocol
 from .elastic_rounds import GroupFormation
 from .job import Job
 from .journal import Journal, JournalError
 from .member import Member, few, with_remedy
+from .protocol import MemberEvent, MemberState, header, notice
 from .scheduler_state import Place, SchedulerState
 from .van.debug_van import enable_logging, with_message_drops
 from .van.frame import ERROR, NOTICE, PING, REPLY, REQUEST, Message
@@ -80,7 +82,8 @@ class Scheduler:
         self._coordinator, self._coordinates = coordinator, ""
         self._worker_addresses: dict[int, tuple[int, int, dict[str, Any]]] = {}  # rank -> (link, request, address)
         self._barriers: dict[str, Barrier] = {}  # by their names, or what stands for the place of one without a name
-        self._skipping: dict[int, tuple[int, Message]] = {}  # at barriers whose numbers are not known yet, by rank
+        # At barriers whose numbers are not known yet, by rank: link, request, what was asked.
+        self._skipping: dict[int, tuple[int, int, protocol.BarrierRequest]] = {}
         self._since: dict[str, float] = {}  # of barriers, when somebody came or all were told
         self._mismatched_since = 0.0  # since when all workers wait at different ones
         self._last_gone: Member | None = None  # the worker that died or left last, and when it did so
@@ -89,6 +92,19 @@ class Scheduler:
         self._lock = threading.RLock()
         self.over = threading.Event()
         self.failed = ""
+        self._servers: dict[type, Callable[[int, int, Any], None]] = {
+            protocol.Register: self._register,
+            protocol.Rejoin: self._rejoin,
+            protocol.BarrierRequest: self._barrier,
+            protocol.BarrierSkip: self._pass,
+            protocol.BatchRequest: self._next_batch,
+            protocol.HistoryRequest: self._tell_history,
+            protocol.AddressRequest: self._register_address,
+            protocol.GroupRequest: self._assemble,
+            protocol.CoordinatorRequest: self._tell_coordinator,
+            protocol.StatusRequest: lambda link, request, _: self._reply(link, request, self.status()),
+            protocol.Leave: lambda link, request, leave: self._reply(link, request, self._stays_or_leaves(link, leave)),
+        }
 
     def restore(self, patience: float) -> bool:
         """Read the journal, and be where the scheduler that wrote it was; whether there was one.
@@ -102,8 +118,8 @@ class Scheduler:
         self._ledger.replay()
         now = time.monotonic()
         for member in self._members.values():
-            if member.present or self._policy[member.role] == "wait" and member.state == "dead":
-                member.state, member.since, member.grace_seconds = "lost", now, patience
+            if member.present or self._policy[member.role] == "wait" and member.state == MemberState.DEAD:
+                member.state, member.since, member.grace_seconds = MemberState.LOST, now, patience
                 member.end_reason = member.end_reason or "it did not connect to the scheduler after its restart"
         if not self._ledger.all_joined:
             self._ledger.log_job()
@@ -120,42 +136,29 @@ class Scheduler:
             self.failed = str(e)
             self.over.set()
         except MXNetError as e:
-            self._van.answer(link, Message(ERROR, message.request, {"text": str(e), "final": True}))
+            self._fail(link, message.request, str(e), final=True)
 
     def _serve(self, link: int, message: Message) -> None:
-        op = message.field("op", str)
-        if message.kind == REQUEST and op == "register":
-            self._register(link, message)
-        elif message.kind == REQUEST and op == "rejoin":
-            self._rejoin(link, message)
-        elif message.kind == REQUEST and op == "barrier":
-            self._barrier(link, message)
-        elif message.kind == REQUEST and op == "batch":
-            self._next_batch(link, message)
-        elif message.kind == REQUEST and op == "history":
-            self._tell_history(link, message)
-        elif message.kind == REQUEST and op == "meet":
-            self._register_address(link, message)
-        elif message.kind == REQUEST and op == "assemble":
-            self._assemble(link, message)
-        elif message.kind == REQUEST and op == "coordinator":
-            self._van.answer(link, Message(REPLY, message.request, {"address": self._coordinated()}))
-        elif message.kind == REQUEST and op == "status":
-            self._van.answer(link, Message(REPLY, message.request, self.status()))
-        elif message.kind == REQUEST and op == "past":
-            self._pass(link, message)
-        elif op == "bye":
-            told = self._stays(link, message)
-            if not told:
-                self._leave(link)
-            if message.kind == REQUEST:
-                self._van.answer(link, Message(REPLY, message.request, told))
-        elif message.kind == NOTICE and op == "parted" and link in self._members:
-            self._members[link].parted = True
-        elif message.kind == NOTICE and op == "crash" and link in self._members:
-            self._members[link].crash = message.field("text", str)[:500]
-        elif message.kind == PING and link in self._members:
-            self._members[link].status.update(message)
+        """Hand a record to what serves records of its type; only members tell of themselves without a request."""
+        if message.kind == REQUEST:
+            record = protocol.SCHEDULER_REQUESTS.read(message)
+            self._servers[type(record)](link, message.request, record)
+        elif (member := self._members.get(link)) is not None and message.kind == PING:
+            member.status.update(message)
+        elif member is not None and message.kind == NOTICE:
+            match protocol.SCHEDULER_NOTICES.read(message):
+                case protocol.Leave() as record:
+                    self._stays_or_leaves(link, record)
+                case protocol.LeaveAck():
+                    member.parted = True
+                case protocol.Crash(text):
+                    member.crash = text[:500]
+
+    def _reply(self, link: int, request: int, meta: dict[str, Any] | None = None) -> None:
+        self._van.answer(link, Message(REPLY, request, meta or {}))
+
+    def _fail(self, link: int, request: int, text: str, **more: bool) -> None:
+        self._van.answer(link, Message(ERROR, request, {"text": text, **more}))
 
     def status(self) -> dict[str, Any]:
         """Return what is known of the members, for `dualmx status`."""
@@ -178,22 +181,22 @@ class Scheduler:
         """A link broke: its member is lost, unless it had taken its leave; dead, if it does not come again at once."""
         with self._lock:
             member = self._members.get(link)
-            if member is None or member.state != "alive":
+            if member is None or member.state != MemberState.ALIVE:
                 return
             if not self._ledger.all_joined:
                 del self._members[link]
                 return
-            member.state, member.since, member.end_reason = "lost", time.monotonic(), member.crash or reason
+            member.state, member.since, member.end_reason = MemberState.LOST, time.monotonic(), member.crash or reason
             member.grace_seconds = RECONNECT_SECONDS
             if member.crash or reason.startswith(NO_HEARTBEAT):
                 self._mark_dead(member)
             else:
-                self._notify(member, "lost", member.end_reason)
+                self._notify(member, MemberEvent.LOST, member.end_reason)
 
     def _mark_dead(self, member: Member) -> None:
         now = time.monotonic()
-        died = member.since if member.state == "lost" else now
-        member.state, member.since = "dead", now
+        died = member.since if member.state == MemberState.LOST else now
+        member.state, member.since = MemberState.DEAD, now
         self._ledger.log_member(member)
         _log.warning("scheduler: %s died: %s", member.name, member.end_reason)
         text = f"{member.name} died: {member.end_reason}"
@@ -203,12 +206,10 @@ class Scheduler:
         """Dead, and the job waits for its return, or for another in its place when there is no worker left."""
         policy = self._policy[member.role]
         waits = policy == "wait" or (policy == "elastic" and member is self._last_gone)
-        return waits and member.state == "dead" and time.monotonic() - member.since < self._restart_timeout
+        return waits and member.state == MemberState.DEAD and time.monotonic() - member.since < self._restart_timeout
 
-    def _register(self, link: int, message: Message) -> None:
-        role, wish, life = message.field("role", str), message.field("wish", int), message.field("life", int)
-        address = message.field("address", dict)
-        counts = {"worker": message.field("workers", int), "server": message.field("servers", int)}
+    def _register(self, link: int, request: int, asked: protocol.Register) -> None:
+        role, counts = asked.role, {"worker": asked.workers, "server": asked.servers}
         if role not in self._expected_members:
             raise FormatError(f"role {role!r}: expected worker or server")
         if counts != self._expected_members:
@@ -217,17 +218,16 @@ class Scheduler:
                 f"{self._expected_members['server']} servers, "
                 f"this {role}'s has {counts['worker']} and {counts['server']} (DMLC_NUM_WORKER, DMLC_NUM_SERVER)"
             )
-        policy = message.meta.get("policy", self._policy)
-        if policy != self._policy:
+        if asked.policy not in (None, self._policy):
             raise MXNetError(
-                f"the scheduler's job has the policies {dict(self._policy)}, this {role}'s has {policy} "
+                f"the scheduler's job has the policies {dict(self._policy)}, this {role}'s has {asked.policy} "
                 "(DUALMX_ON_WORKER_DEATH, DUALMX_ON_SERVER_DEATH)"
             )
-        known = next((m for m in self._members.values() if m.incarnation == life and m.role == role), None)
+        known = next((m for m in self._members.values() if m.incarnation == asked.life and m.role == role), None)
         if known is not None:
-            self._reregister(known, link, message.request)
+            self._reregister(known, link, request)
             return
-        member = Member(link, message.request, role, wish, life, address)
+        member = Member(link, request, role, asked.wish, asked.life, asked.address)
         if self._ledger.all_joined:
             if role == "worker" and self._attendance is not None:
                 self._add_worker(member)
@@ -262,22 +262,22 @@ class Scheduler:
 
     def _revive(self, member: Member) -> None:
         """A member that was lost is there again."""
-        if member.state != "alive":
-            member.state, member.crash = "alive", ""
-            self._notify(member, "back", f"{member.name} is back")
+        if member.state != MemberState.ALIVE:
+            member.state, member.crash = MemberState.ALIVE, ""
+            self._notify(member, MemberEvent.BACK, f"{member.name} is back")
 
     def _replace(self, member: Member) -> None:
         """Let a new process take the place of one that died; it may end if that one had finished."""
         role = member.role
         for old in self._members.values():
-            if old.role == role and old.state == "lost" and old.rank == member.requested_rank:
+            if old.role == role and old.state == MemberState.LOST and old.rank == member.requested_rank:
                 self._mark_dead(old)
         places = [m for m in self._members.values() if m.role == role and self._awaits_restart(m)]
         chosen = next((m for m in places if m.rank == member.requested_rank), places[0] if places else None)
         if chosen is None:
-            ranks = {m.rank: m for m in self._members.values() if m.role == role and m.state == "left"}
+            ranks = {m.rank: m for m in self._members.values() if m.role == role and m.state == MemberState.LEFT}
             if self._policy[role] == "wait" and member.requested_rank in ranks:
-                self._van.answer(member.link, Message(REPLY, member.request, {"over": True}))
+                self._reply(member.link, member.request, {"over": True})
                 return
             raise MXNetError(
                 f"the job has its {self._expected_members[role]} {role}s already, and waits for none to come back"
@@ -288,7 +288,7 @@ class Scheduler:
         self._ledger.log_member(member)
         _log.warning("scheduler: %s is back", member.name)
         self._send_registration(member)
-        self._notify(member, "back", f"{member.name} is back")
+        self._notify(member, MemberEvent.BACK, f"{member.name} is back")
 
     def _add_worker(self, member: Member) -> None:
         """Let one more worker join an elastic job; it gets a number that nobody had before.
@@ -296,36 +296,38 @@ class Scheduler:
         It may end if all others have finished: servers end then, and need not hear of it in time.
         """
         last, others = self._last_gone, self._ledger.workers()
-        later = any(m.state == "alive" or (m.state == "lost" and m.since > self._last_end) for m in others)
-        if last is not None and last.state == "left" and not later:
-            self._van.answer(member.link, Message(REPLY, member.request, {"over": True}))
+        later = any(
+            m.state == MemberState.ALIVE or (m.state == MemberState.LOST and m.since > self._last_end) for m in others
+        )
+        if last is not None and last.state == MemberState.LEFT and not later:
+            self._reply(member.link, member.request, {"over": True})
             return
         member.rank, member.back = 1 + max(m.rank for m in self._ledger.workers()), True
         self._members[member.link] = member
         self._ledger.log_member(member)
         _log.warning("scheduler: %s joins the job", member.name)
-        self._notify(member, "new", f"{member.name} joins the job")
+        self._notify(member, MemberEvent.NEW, f"{member.name} joins the job")
         self._send_registration(member)
 
-    def _next_batch(self, link: int, message: Message) -> None:
+    def _next_batch(self, link: int, request: int, asked: protocol.BatchRequest) -> None:
         """A worker has ended a batch, and asks for the next."""
         member = self._members.get(link)
         if self._attendance is None or member is None or member.role != "worker":
             raise MXNetError("only the workers of an elastic job ask for batches")
-        self._attendance.mark(message.field("marks", list))
-        told = self._attendance.request_round(member.rank, message.field("ended", int), (link, message.request))
+        self._attendance.mark(asked.marks)
+        told = self._attendance.request_round(member.rank, asked.ended, (link, request))
         if told is not None:
-            self._van.answer(link, Message(REPLY, message.request, told))
+            self._reply(link, request, told)
         else:
             self._asked = self._asked or time.monotonic()
             self._settle_batch()
 
-    def _tell_history(self, link: int, message: Message) -> None:
+    def _tell_history(self, link: int, request: int, asked: protocol.HistoryRequest) -> None:
         """Tell a newcomer of the batches before it came."""
         self._worker(link, "ask for batches")
         if self._attendance is None:
             raise MXNetError("only elastic jobs have batches")
-        self._van.answer(link, Message(REPLY, message.request, self._attendance.page(message.field("start", int))))
+        self._reply(link, request, self._attendance.page(asked.start))
 
     def _settle_batch(self) -> None:
         attendance = self._attendance
@@ -335,43 +337,41 @@ class Scheduler:
             self._asked = 0.0
             self._ledger.log_round()
             for (link, request), told in attendance.pop_replies():
-                self._van.answer(link, Message(REPLY, request, told))
+                self._reply(link, request, told)
 
-    def _rejoin(self, link: int, message: Message) -> None:
+    def _rejoin(self, link: int, request: int, asked: protocol.Rejoin) -> None:
         """A member whose connection broke has made another one."""
-        role, rank, life = message.field("role", str), message.field("rank", int), message.field("life", int)
         if not self._ledger.all_joined:  # nobody is a member yet: its registration comes again behind this
-            self._van.answer(link, Message(REPLY, message.request))
+            self._reply(link, request)
             return
-        member = next(
-            (m for m in self._members.values() if (m.role, m.rank, m.incarnation) == (role, rank, life)), None
-        )
+        member = next((m for m in self._members.values() if (m.role, m.rank, m.incarnation) == asked), None)
         if member is None or not (member.present or self._awaits_restart(member)):
             if member is not None:
                 member.parted = True
-            text = f"the job goes on without {role} {rank}: {member.end_reason if member else 'not a member'}"
-            self._van.answer(link, Message(ERROR, message.request, {"text": text, "final": True, "excluded": True}))
+            reason = member.end_reason if member else "not a member"
+            text = f"the job goes on without {asked.role} {asked.rank}: {reason}"
+            self._fail(link, request, text, final=True, excluded=True)
             return
         if member.link != link:
             self._move(member, link)
         self._revive(member)
-        self._van.answer(link, Message(REPLY, message.request, self._view()))
+        self._reply(link, request, header(self._view()))
 
-    def _view(self) -> dict[str, Any]:
+    def _view(self) -> protocol.MemberList:
         """What a member must know of the others, whatever notes it has missed."""
         ordered = sorted(self._members.values(), key=lambda m: m.rank)
-        gone = [[m.role, m.rank, m.end_reason, m.state == "dead"] for m in ordered if not m.present]
+        gone = [(m.role, m.rank, m.end_reason, m.state == MemberState.DEAD) for m in ordered if not m.present]
         workers = [m.rank for m in ordered if m.role == "worker" and (m.present or self._awaits_restart(m))]
-        return {"servers": [m.address for m in ordered if m.role == "server"], "gone": gone, "workers": workers}
+        return protocol.MemberList([m.address for m in ordered if m.role == "server"], gone, workers)
 
     def _send_registration(self, member: Member) -> None:
         at, number = self._ledger.last
-        meta = {**self._view(), "rank": member.rank, "back": member.back}
+        meta = {**header(self._view()), "rank": member.rank, "back": member.back}
         if self._attendance is not None:
             meta["gone"] = []  # they may be many by now, and are none of a newcomer's concern
         meta["barriers"] = number if at == 0 else 0
         for request in (member.request, *member.requests):
-            self._van.answer(member.link, Message(REPLY, request, meta))
+            self._reply(member.link, request, meta)
 
     def _begin(self) -> None:
         for role, count in self._expected_members.items():
@@ -398,23 +398,19 @@ class Scheduler:
         wide = max(len(row[2]) for row in rows)
         return "\n".join(f"  {a:9} {b:>4}  {c:{wide}}  {d}".rstrip() for a, b, c, d in rows)
 
-    def _barrier(self, link: int, message: Message) -> None:
-        member = self._worker(link, "meet at a barrier")
-        at = message.field("at", int) if "at" in message.meta else 0
-        name, number = message.field("name", str), message.field("number", int)
-        if message.meta.get("skips") is True:
-            if not self._knows_skipped(member):
-                self._skipping[member.rank] = link, message
-                return
-            number += member.skipped
-        place = at, number
+    def _barrier(self, link: int, request: int, asked: protocol.BarrierRequest) -> None:
+        member, name = self._worker(link, "meet at a barrier"), asked.name
+        if asked.skips and not self._knows_skipped(member):
+            self._skipping[member.rank] = link, request, asked
+            return
+        place = asked.at, asked.number + (member.skipped if asked.skips else 0)
         if self._ledger.has_passed(name, place):
-            self._van.answer(link, Message(REPLY, message.request))
+            self._reply(link, request)
             return
         label = name or f"#{place[1]}" + (f" after {place[0]} pushes" if place[0] else "")
         barrier = self._barriers.setdefault(label, Barrier(name, place))
-        barrier.came[member.rank] = (link, message.request)
-        barrier.early &= message.meta.get("idle") is True
+        barrier.came[member.rank] = link, request
+        barrier.early &= asked.idle
         self._settle(label)
         self._serve_skipping()
 
@@ -435,19 +431,19 @@ class Scheduler:
 
     def _serve_skipping(self) -> None:
         """Let workers wait at the barriers whose numbers have become known."""
-        for rank, (link, message) in list(self._skipping.items()):
+        for rank, (link, request, asked) in list(self._skipping.items()):
             member = self._members.get(link)
             if member is None or self._knows_skipped(member):
                 del self._skipping[rank]
             if member is not None and rank not in self._skipping:
-                self._barrier(link, message)
+                self._barrier(link, request, asked)
 
-    def _pass(self, link: int, message: Message) -> None:
+    def _pass(self, link: int, request: int, told: protocol.BarrierSkip) -> None:
         """A worker that came back goes on behind some barriers: they wait for it no more."""
         member = self._worker(link, "tell where they are")
-        member.past, member.early = message.field("at", int), message.field("early", bool)
+        member.past, member.early = told
         self._ledger.log_member(member)
-        self._van.answer(link, Message(REPLY, message.request))
+        self._reply(link, request)
         for label in list(self._barriers):
             self._settle(label)
         self._serve_skipping()
@@ -458,34 +454,31 @@ class Scheduler:
             raise MXNetError(f"only the workers of the job {what}")
         return member
 
-    def _register_address(self, link: int, message: Message) -> None:
+    def _register_address(self, link: int, request: int, told: protocol.AddressRequest) -> None:
         """Tell all workers where the others listen, when all have said so."""
-        member = self._worker(link, "meet")
-        self._worker_addresses[member.rank] = (link, message.request, message.field("address", dict))
+        self._worker_addresses[self._worker(link, "meet").rank] = link, request, told.address
         self._send_addresses()
 
     def _send_addresses(self) -> None:
-        gone = [m for m in self._ledger.workers() if m.state in ("dead", "left")]
+        gone = [m for m in self._ledger.workers() if m.state in (MemberState.DEAD, MemberState.LEFT)]
         if len(self._worker_addresses) == self._expected_members["worker"]:
             addresses = [self._worker_addresses[rank][2] for rank in sorted(self._worker_addresses)]
             for link, request, _ in self._worker_addresses.values():
-                self._van.answer(link, Message(REPLY, request, {"addresses": addresses}))
+                self._reply(link, request, {"addresses": addresses})
         elif gone:
             for link, request, _ in self._worker_addresses.values():
-                self._van.answer(link, Message(ERROR, request, {"text": gone[0].end_reason}))
+                self._fail(link, request, gone[0].end_reason)
         else:
             return
         self._worker_addresses = {}
 
-    def _assemble(self, link: int, message: Message) -> None:
+    def _assemble(self, link: int, request: int, asked: protocol.GroupRequest) -> None:
         """A worker of an elastic job asks for the next group of those who exchange arrays."""
         member = self._worker(link, "form groups")
         if self._assembly is None:
             raise MXNetError("only the workers of an elastic job form groups anew")
-        number, address = message.field("group", int), message.field("address", dict)
-        patience = message.field("patience", (int, float))
-        if self._assembly.request_group(member.rank, number, address, (link, message.request), patience):
-            self._notify(member, "asks", f"{member.name} wants to take part")
+        if self._assembly.request_group(member.rank, asked.group, asked.address, (link, request), asked.patience):
+            self._notify(member, MemberEvent.ASKS, f"{member.name} wants to take part")
         self._settle_assembly()
 
     def _settle_assembly(self) -> None:
@@ -493,20 +486,20 @@ class Scheduler:
             return
         workers = self._ledger.workers()
         here = [m.rank for m in workers if m.present]
-        self._assembly.try_form(here, [m.rank for m in workers if m.state == "left"])
+        self._assembly.try_form(here, [m.rank for m in workers if m.state == MemberState.LEFT])
         for (link, request), told in self._assembly.pop_replies():
-            self._van.answer(link, Message(REPLY, request, told))
+            self._reply(link, request, told)
         now = time.monotonic()
         for link, text in self._assembly.wait_notices(now, here):
-            self._van.answer(link, Message(NOTICE, 0, {"op": "waits", "role": "worker", "rank": 0, "text": text}))
+            self._van.answer(link, notice(protocol.MemberNotice(MemberEvent.WAITS, "worker", 0, text)))
         for (link, request), text in self._assembly.pop_expired(now, here):
-            self._van.answer(link, Message(ERROR, request, {"text": text}))
+            self._fail(link, request, text)
 
-    def _coordinated(self) -> str:
+    def _tell_coordinator(self, link: int, request: int, _: protocol.CoordinatorRequest) -> None:
         if self._coordinator is None:
             raise MXNetError("the scheduler of this job starts no coordinator")
         self._coordinates = self._coordinates or self._coordinator(self._expected_members["worker"])
-        return self._coordinates
+        self._reply(link, request, {"address": self._coordinates})
 
     def _settle(self, label: str) -> None:
         barrier = self._barriers[label]
@@ -514,21 +507,21 @@ class Scheduler:
         if not missing:
             self._ledger.pass_barrier(barrier.name, barrier.place)
             for link, request in self._barriers.pop(label).came.values():
-                self._van.answer(link, Message(REPLY, request))
+                self._reply(link, request)
             return
-        gone = [m for m in missing if m.state in ("dead", "left") and not self._awaits_restart(m)]
+        gone = [m for m in missing if m.state in (MemberState.DEAD, MemberState.LEFT) and not self._awaits_restart(m)]
         if gone:
             for link, request in self._barriers.pop(label).came.values():
-                self._van.answer(link, Message(ERROR, request, {"text": gone[0].end_reason}))
+                self._fail(link, request, gone[0].end_reason)
 
     def _expected(self) -> list[Member]:
         """The workers for whom barriers wait."""
         workers = self._ledger.workers()
         if self._policy["worker"] == "wait" and any(m.back for m in workers):
             # One that came back may have skipped a barrier, so that it or the others end with one less.
-            return [m for m in workers if m.state != "left"]
+            return [m for m in workers if m.state != MemberState.LEFT]
         if self._policy["worker"] == "continue":
-            return [m for m in workers if m.state != "dead"]
+            return [m for m in workers if m.state != MemberState.DEAD]
         if self._attendance is not None:
             return [m for m in workers if m.present and self._takes_part(m)]
         return workers
@@ -541,7 +534,7 @@ class Scheduler:
             lacking = few([m.name for m in self._expected() if not barrier.has(m)])
             text = f"the barrier {label} still lacks {lacking}"
             for link, request in barrier.came.values():
-                self._van.answer(link, Message(NOTICE, 0, {"op": "waiting", "text": text, "request": request}))
+                self._van.answer(link, notice(protocol.WaitNotice(text, request)))
 
     def _takes_part(self, member: Member) -> bool:
         """Whether a worker of an elastic job is no newcomer, who waits for nobody and for whom nobody waits."""
@@ -551,24 +544,25 @@ class Scheduler:
 
     def _leave(self, link: int) -> None:
         member = self._members.get(link)
-        if member is not None and member.state == "alive":
-            member.state = "left"
+        if member is not None and member.state == MemberState.ALIVE:
+            member.state = MemberState.LEFT
             self._ledger.log_member(member)
             self._announce_death(member, f"{member.name} has left the job", False, time.monotonic())
 
-    def _stays(self, link: int, message: Message) -> dict[str, Any]:
+    def _stays_or_leaves(self, link: int, leave: protocol.Leave) -> dict[str, Any]:
         """What a server of an elastic job is told that must not leave yet: the workers of which it has not heard."""
         member, workers = self._members.get(link), self._ledger.workers()
         serves = self._attendance is not None and member is not None and member.role == "server"
         if not serves or not any(m.present or self._awaits_restart(m) for m in workers):
+            self._leave(link)
             return {}
-        newest = message.field("newest", int)
-        return {"workers": [m.rank for m in workers if m.state == "alive" and m.rank > newest]}
+        newest = -1 if leave.newest is None else leave.newest
+        return {"workers": [m.rank for m in workers if m.state == MemberState.ALIVE and m.rank > newest]}
 
-    def _notify(self, about: Member, op: str, text: str, **more: Any) -> None:
-        note = {"op": op, "role": about.role, "rank": about.rank, "text": text, "address": about.address, **more}
+    def _notify(self, about: Member, event: MemberEvent, text: str, dead: bool | None = None) -> None:
+        note = header(protocol.MemberNotice(event, about.role, about.rank, text, about.address, dead))
         for m in self._members.values():
-            if m.state == "alive" and m is not about:
+            if m.state == MemberState.ALIVE and m is not about:
                 self._van.answer(m.link, Message(NOTICE, 0, note))
 
     def _announce_death(self, about: Member, text: str, dead: bool, at: float) -> None:
@@ -576,7 +570,7 @@ class Scheduler:
         about.end_reason = text
         if about.role == "worker" and at >= self._last_end:
             self._last_gone, self._last_end = about, at
-        self._notify(about, "gone", text, dead=dead)
+        self._notify(about, MemberEvent.GONE, text, dead)
         for label in list(self._barriers):
             self._settle(label)
         self._serve_skipping()
@@ -609,9 +603,9 @@ class Scheduler:
                 self._watch()
                 ended = not any(m.present or self._awaits_restart(m) for m in self._ledger.workers())
                 # Servers leave when no worker will come any more.
-                ended = ended or any(m.role == "server" and m.state == "left" for m in self._members.values())
+                ended = ended or any(m.role == "server" and m.state == MemberState.LEFT for m in self._members.values())
                 if ended:
-                    for lost in [m for m in self._members.values() if m.state == "lost"]:
+                    for lost in [m for m in self._members.values() if m.state == MemberState.LOST]:
                         self._mark_dead(lost)
             if ended:
                 self.over.wait(5.0 + len(self._members) / 25)  # servers end by themselves, when they have heard of all
@@ -625,7 +619,7 @@ class Scheduler:
     def _all_parted(self) -> bool:
         """Whether nobody is left that may ask again, because the answer to its leave was lost."""
         with self._lock:
-            return all(m.parted or m.state != "left" or link < 0 for link, m in self._members.items())
+            return all(m.parted or m.state != MemberState.LEFT or link < 0 for link, m in self._members.items())
 
     def close(self) -> None:
         """Forget the job, when all members have been told that it is over."""
@@ -636,7 +630,7 @@ class Scheduler:
         """Those who were lost and did not come again are dead; those who were awaited in vain end what waits."""
         now = time.monotonic()
         for member in list(self._members.values()):
-            if member.state == "lost" and now - member.since > member.grace_seconds:
+            if member.state == MemberState.LOST and now - member.since > member.grace_seconds:
                 self._mark_dead(member)
         for label in list(self._barriers):
             self._settle(label)
@@ -648,9 +642,9 @@ class Scheduler:
 
     def _fail_mismatched_barriers(self, now: float) -> None:
         """End barriers that all workers wait at for good, because they do not wait at the same one."""
-        workers = [m for m in self._ledger.workers() if m.state != "left"]
+        workers = [m for m in self._ledger.workers() if m.state != MemberState.LEFT]
         at = {rank: label for label, barrier in self._barriers.items() for rank in barrier.came}
-        if len(self._barriers) < 2 or not all(m.state == "alive" and m.rank in at for m in workers):
+        if len(self._barriers) < 2 or not all(m.state == MemberState.ALIVE and m.rank in at for m in workers):
             self._mismatched_since = 0.0
         elif not self._mismatched_since:
             self._mismatched_since = now
@@ -660,7 +654,7 @@ class Scheduler:
             text = f"the workers wait for each other at different places: {told}; all must make the same calls in order"
             for label in list(self._barriers):
                 for link, request in self._barriers.pop(label).came.values():
-                    self._van.answer(link, Message(ERROR, request, {"text": text}))
+                    self._fail(link, request, text)
 
     def _missing(self) -> str:
         """Names of those who are not there, if all who are have asked for ranks."""
@@ -680,7 +674,7 @@ class Scheduler:
         )  # fmt: skip
         for m in list(self._members.values()):
             for request in (m.request, *m.requests):
-                self._van.answer(m.link, Message(ERROR, request, {"text": text}))
+                self._fail(m.link, request, text)
         raise MXNetError(text)
 
 

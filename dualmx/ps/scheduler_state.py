@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..core.errors import MXNetError
+from . import protocol
 from .elastic_rounds import ElasticRounds
 from .journal import Journal
 from .member import Member
-from .van.frame import NOTICE, Message
+from .protocol import MemberState, header, parse
+from .van.frame import Message
 
 Place = tuple[int, int]  # of a barrier without a name: where in their scripts workers are, and the how manieth there
 
@@ -53,12 +55,12 @@ class SchedulerState:
 
     def log_job(self) -> None:
         """Write down what job it is."""
-        self._write(self._job())
+        self._write(protocol.JobRecord(self.expected_members))
 
     def enter_all(self) -> None:
         """Write down that all members have been there: one record, so that a job has begun for all or for none."""
         self.all_joined = True
-        self._write({"op": "begin", "members": [m.record() for m in self.members.values()]})
+        self._write(self._begin())
 
     def log_member(self, member: Member) -> None:
         """Write down a member, or what has become of it."""
@@ -67,8 +69,8 @@ class SchedulerState:
     def log_round(self) -> None:
         """Write down the batch that has begun, and the epochs, which workers do not tell the next scheduler of."""
         assert self.elastic_rounds is not None
-        here, marks = self.elastic_rounds, [[name, *mark] for name, mark in self.elastic_rounds.marks.items()]
-        self._write({"op": "batch", "members": here.members, "used": here.counted, "marks": marks})
+        here, marks = self.elastic_rounds, [(name, *mark) for name, mark in self.elastic_rounds.marks.items()]
+        self._write(protocol.BatchRecord(here.members, here.counted, marks))
 
     def pass_barrier(self, name: str, place: Place) -> None:
         """A barrier is passed: that of a name, or without one that of a place."""
@@ -76,25 +78,25 @@ class SchedulerState:
             self.passed.add(name)
         else:
             self.last = max(self.last, place)
-        self._write({"op": "barriers", "passed": [name] if name else [], "last": self.last})
+        self._write(protocol.BarrierRecord([name] if name else [], self.last))
 
     def has_passed(self, name: str, place: Place) -> bool:
         """Whether the barrier of a name, or the one of a place where there is no name, was passed."""
         return name in self.passed or (not name and place <= self.last)
 
-    def _write(self, record: dict[str, Any]) -> None:
-        if self._journal is not None and self._journal.append(record):
-            self._journal.snapshot((record, []) for record in self._records())
+    def _write(self, record: Any) -> None:
+        if self._journal is not None and self._journal.append(header(record)):
+            self._journal.snapshot((meta, []) for meta in self._snapshot())
 
-    def _job(self) -> dict[str, Any]:
-        return {"op": "job", "wanted": self.expected_members}
+    def _begin(self) -> protocol.BeginRecord:
+        return protocol.BeginRecord([header(m.record()) for m in self.members.values()])
 
-    def _records(self) -> Iterator[dict[str, Any]]:
+    def _snapshot(self) -> Iterator[dict[str, Any]]:
         """All that there is, for a journal that begins anew."""
-        yield self._job()
+        yield header(protocol.JobRecord(self.expected_members))
         if self.all_joined:
-            yield {"op": "begin", "members": [m.record() for m in self.members.values()]}
-        yield {"op": "barriers", "passed": sorted(self.passed), "last": self.last}
+            yield header(self._begin())
+        yield header(protocol.BarrierRecord(sorted(self.passed), self.last))
         if self.elastic_rounds is not None and self.elastic_rounds.number:
             yield from self.elastic_rounds.records()
 
@@ -112,32 +114,30 @@ class SchedulerState:
             with self._journal.content.parsing():
                 self._replay(record)
 
-    def _replay(self, record: Message) -> None:
-        op = record.field("op", str)
-        if op == "job" and record.field("wanted", dict) != self.expected_members:
-            wanted = record.field("wanted", dict)
-            raise MXNetError(
-                f"DUALMX_JOURNAL: the folder holds a job of {wanted['worker']} workers and {wanted['server']} servers, "
-                f"this one has {self.expected_members['worker']} and {self.expected_members['server']}; give an "
-                "empty folder"
-            )
-        if op == "begin":
-            self.all_joined = True
-            for fields in record.field("members", list):
-                self._put_back(Message(NOTICE, 0, fields if isinstance(fields, dict) else {}))
-        elif op == "member":
-            self._put_back(record)
-        elif op == "barriers":
-            self.passed.update(record.field("passed", list))
-            at, number = record.field("last", list)
-            self.last = max(self.last, (at, number))
-        elif op == "batch" and self.elastic_rounds is not None:
-            self.elastic_rounds.mark(record.field("marks", list))
-            self.elastic_rounds.start_round(record.field("members", list), record.field("used", list))
-        elif op == "attendance" and self.elastic_rounds is not None:
-            self.elastic_rounds.restore(record)
+    def _replay(self, message: Message) -> None:
+        match protocol.SCHEDULER_RECORDS.read(message):
+            case protocol.JobRecord(wanted) if wanted != self.expected_members:
+                raise MXNetError(
+                    f"DUALMX_JOURNAL: the folder holds a job of {wanted['worker']} workers and {wanted['server']} "
+                    f"servers, this one has {self.expected_members['worker']} and {self.expected_members['server']}; "
+                    "give an empty folder"
+                )
+            case protocol.BeginRecord(members):
+                self.all_joined = True
+                for fields in members:
+                    self._put_back(parse(protocol.MemberRecord, fields))
+            case protocol.MemberRecord() as member:
+                self._put_back(member)
+            case protocol.BarrierRecord(passed, last):
+                self.passed.update(passed)
+                self.last = max(self.last, last)
+            case protocol.BatchRecord(members, used, marks) if self.elastic_rounds is not None:
+                self.elastic_rounds.mark(marks)
+                self.elastic_rounds.start_round(members, used)
+            case protocol.RoundsRecord() as here if self.elastic_rounds is not None:
+                self.elastic_rounds.restore(here, message)
 
-    def _put_back(self, record: Message) -> None:
+    def _put_back(self, record: protocol.MemberRecord) -> None:
         member = Member.from_record(record, min([-1, *self.members]) - 1)
         before = [k for k, m in self.members.items() if m.name == member.name]
         for link in before:
@@ -146,7 +146,7 @@ class SchedulerState:
 
     def close(self) -> None:
         """Delete the journal at the end of the job, unless somebody died: then another may go on."""
-        if self._journal is not None and not any(m.state == "dead" for m in self.members.values()):
+        if self._journal is not None and not any(m.state == MemberState.DEAD for m in self.members.values()):
             self._journal.remove()
 
 

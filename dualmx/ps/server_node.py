@@ -16,6 +16,7 @@ from .job import Job
 from .journal import Journal
 from .member import with_remedy
 from .postoffice import LEAVE_SECONDS, Postoffice
+from .protocol import Crash, notice
 from .server import KVServer, RequestHandler
 from .van.debug_van import repeat, with_message_drops
 from .van.frame import NOTICE, Message
@@ -244,7 +245,7 @@ class ServerNode(Postoffice):
             if self._journal is not None and self.kv.left_workers >= self.kv.workers:
                 self._journal.remove()
         except MXNetError as e:
-            self._van.send(self._scheduler.link, Message(NOTICE, 0, {"op": "crash", "text": str(e)[:500]}))
+            self._van.send(self._scheduler.link, notice(Crash(str(e)[:500])))
             raise
         finally:
             self._leave()

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..core import knobs
 from ..core.errors import FormatError, MXNetError
+from . import protocol
 from .customer import Peer
 from .elastic_worker import ElasticWorker
 from .heartbeat import ExchangeCounters
@@ -17,6 +18,7 @@ from .journal import Journal
 from .member import with_remedy
 from .peer_links import PeerLinks
 from .postoffice import LEAVE_SECONDS, Postoffice
+from .protocol import header, notice, parse
 from .van.debug_van import repeat, with_message_drops
 from .van.frame import NOTICE, REPLY, Message
 from .van.van import ConnectionRefused
@@ -166,7 +168,8 @@ class WorkerNode(Postoffice):
             own = self.job.own_host()
             self._peers = PeerLinks(self._van, self.rank, self.job.workers, self.job.timeout, traffic=self.counters)
             address = self._peers.listen(self.job.bind_host(own), own)
-            found = self._asked("meet", "meeting the other workers", address=address).field("addresses", list)
+            told = self._asked("meeting the other workers", protocol.AddressRequest(address), self.job.start + 10)
+            found = told.field("addresses", list)
             if len(found) != self.job.workers or not all(isinstance(a, dict) for a in found):
                 raise FormatError("the scheduler sent no list of the workers")
             self._peers.connect(found, self.job.start)
@@ -189,16 +192,15 @@ class WorkerNode(Postoffice):
         peers = PeerLinks(self._van, -1, 0, timeout, former.group if former is not None else 0, self.counters)
         self._previous_group, self._peers = former, peers
         self._listen_address = self._listen_address or peers.listen(self.job.bind_host(own), own)
-        meta = {"op": "assemble", "group": peers.group, "address": self._listen_address, "patience": timeout}
-        ticket = self._customer.send_request(self._scheduler, "forming a group of the workers", meta)
-        told = self._customer.wait([ticket], timeout + 10 if timeout else 0)[0]
+        asked = protocol.GroupRequest(peers.group, self._listen_address, timeout)
+        told = self._asked("forming a group of the workers", asked, timeout + 10 if timeout else 0)
         if told.meta.get("over") is True:
             _log.warning("worker %d: the others have finished; there is nothing left to do", self.rank)
             raise SystemExit(0)
-        workers, addresses = told.field("workers", list), told.field("addresses", list)
+        group, workers, addresses = parse(protocol.GroupReply, told.meta)
         if self.rank not in workers or len(addresses) != len(workers):
             raise FormatError("the scheduler sent no list of the workers")
-        peers.set_ranks(told.field("group", int), workers.index(self.rank), workers)
+        peers.set_ranks(group, workers.index(self.rank), workers)
         self.waiting_workers.difference_update(workers)
         for role, rank in list(self.dead_peers):  # what was told of before the group was known here
             if role == "worker":
@@ -215,11 +217,14 @@ class WorkerNode(Postoffice):
         Raises:
             MXNetError: the scheduler is gone, or starts none.
         """
-        return self._asked("coordinator", "starting XLA's coordinator").field("address", str)
+        return self._asked("starting XLA's coordinator", protocol.CoordinatorRequest(), self.job.start + 10).field(
+            "address", str
+        )
 
-    def _asked(self, op: str, what: str, **more: Any) -> Message:
-        ticket = self._customer.send_request(self._scheduler, what, {"op": op, **more})
-        return self._customer.wait([ticket], self.job.start + 10)[0]
+    def _asked(self, what: str, record: Any, timeout: float | None = None) -> Message:
+        """Ask the scheduler, and return its answer."""
+        ticket = self._customer.send_request(self._scheduler, what, header(record))
+        return self._customer.wait([ticket], timeout)[0]
 
     def _next_batch(self, ended: int, marks: list[Any]) -> Message:
         """Tell the scheduler that this worker has ended a batch; returns what it says of the next."""
@@ -227,15 +232,11 @@ class WorkerNode(Postoffice):
         if ended > 0:
             self.kv.flush()
             self._customer.wait(self._customer.open())  # the servers have all that was pushed
-        meta = {"op": "batch", "ended": ended, "marks": marks}
-        return self._customer.wait([self._customer.send_request(self._scheduler, what, meta)])[0]
+        return self._asked(what, protocol.BatchRequest(ended, marks))
 
     def _history(self, start: int) -> Message:
         """Ask the scheduler what was before this worker came."""
-        meta = {"op": "history", "start": start}
-        return self._customer.wait([self._customer.send_request(self._scheduler, "the batches before this one", meta)])[
-            0
-        ]
+        return self._asked("the batches before this one", protocol.HistoryRequest(start))
 
     def _end_batch(self, batch: int, used: list[int], stores: list[int]) -> None:
         """Tell the servers whose pushes count; all workers tell the same."""
@@ -262,9 +263,8 @@ class WorkerNode(Postoffice):
             self._met = True
             self._barriers += 1
         what = f"barrier {name or self._barriers}"
-        meta = {"op": "barrier", "name": name, "at": at, "number": self._barriers, "idle": self.kv.idle}
-        meta["skips"] = self._skips and not name
-        self._customer.wait([self._customer.send_request(self._scheduler, what, meta)])
+        asked = protocol.BarrierRequest(name, self._barriers, at, self.kv.idle, self._skips and not name)
+        self._asked(what, asked)
 
     def _began(self, at: int, idle: bool) -> None:
         """A worker that came back pushes: it comes to no barrier of those before, at which others may wait for it.
@@ -277,8 +277,8 @@ class WorkerNode(Postoffice):
         if lockstep or idle:
             if not lockstep:
                 self._barriers, self._skips = 0, True
-            meta = {"op": "past", "at": at if lockstep else -1, "early": not lockstep}
-            self._customer.send_request(self._scheduler, "telling where this worker is", meta)
+            told = header(protocol.BarrierSkip(at if lockstep else -1, not lockstep))
+            self._customer.send_request(self._scheduler, "telling where this worker is", told)
 
     def forked(self) -> None:
         """In a forked child: the place is the parent's, and every call that needs it is an error."""
@@ -294,7 +294,7 @@ class WorkerNode(Postoffice):
         if self._peers is not None:
             self._peers.leave("crash", reason)
         for peer in (*self._servers, self._scheduler):
-            self._van.send(peer.link, Message(NOTICE, 0, {"op": "crash", "text": reason[:500]}))
+            self._van.send(peer.link, notice(protocol.Crash(reason[:500])))
 
     def close(self, wait: bool = True) -> None:
         """Take leave of the job, when what was pushed has arrived (`wait`)."""
@@ -312,7 +312,7 @@ class WorkerNode(Postoffice):
             if self._peers is not None:
                 self._peers.leave("bye")
             for peer in self._servers:
-                self._van.send(peer.link, Message(NOTICE, 0, {"op": "bye"}))
+                self._van.send(peer.link, notice(protocol.Leave()))
             self._van.close()
             for peer in (*self._servers, self._scheduler):
                 self._customer.fail_peer(peer, "this worker has left the job")

@@ -656,13 +656,40 @@ def rejournaled(rng: Random, data: bytes, others: Sequence[bytes]) -> bytes:
     start = _packed(NOTICE, 0, {**REQUESTS[0][0], "by": [0, 5, 1]}, b"")
     some = [*((dict(m, by=[0, 5, 2]), p) for m, p in REQUESTS[:12]), ({"op": "answered", "rank": 0, "life": 1, "numbers": [3]}, b""),
             ({"op": "exclude", "rank": 0, "text": "gone"}, b""),
-            ({"op": "prepared", "store": 0, "whole": True, "steps": [[0, 1]], "batch": 0}, b""),
-            ({"op": "job", "wanted": {"worker": 1, "server": 1}}, b""), ({"op": "barriers", "passed": ["a"], "count": 1}, b""),
-            ({"op": "member", "role": "worker", "rank": 0, "life": 1, "address": {}, "state": "alive", "end": ""}, b"")]  # fmt: skip
+            ({"op": "prepared", "store": 0, "whole": True, "steps": [[0, 1]], "batch": 0}, b"")]  # fmt: skip
     meta, payload = rng.choice(some)
     told = mutate.restructured(rng, meta)
     try:
         return start + _packed(NOTICE, 0, told if isinstance(told, dict) else meta, _part(rng, payload))
+    except (ValueError, UnicodeError):
+        return mutate.damaged(rng, data, others)
+
+
+LEDGER = [
+    {"op": "job", "wanted": {"worker": 1, "server": 1}},
+    {"op": "begin", "members": [{"role": "worker", "rank": 0, "life": 1, "address": {}, "state": "alive", "end": "",
+                                 "back": False, "past": -1, "early": False, "skipped": -1}]},
+    {"op": "barriers", "passed": ["a"], "last": [0, 1]},
+    {"op": "batch", "members": [0], "used": [], "marks": [["train", 0, 1]]},
+    {"op": "attendance", "number": 2, "members": [0, 1], "used": [0], "changes": [[2, [1], [], []]], "next": 0,
+     "since": 1, "before": [0], "marks": [["train", 0, 1]]},
+]  # fmt: skip
+
+
+def ledgers(folder: Path) -> list[bytes]:
+    """What a scheduler writes down."""
+    packed = [_packed(NOTICE, 0, meta, b"") for meta in LEDGER]
+    return [b"".join(packed), b"".join(packed[:3]), packed[0]]
+
+
+def reledgered(rng: Random, data: bytes, others: Sequence[bytes]) -> bytes:
+    """A scheduler's journal with another record, or a damaged one."""
+    meta = rng.choice([*LEDGER, {"op": "member", **LEDGER[1]["members"][0]}])  # type: ignore[index]
+    told = mutate.restructured(rng, meta)
+    if rng.random() < 0.4 or not isinstance(told, dict):
+        return mutate.damaged(rng, data, others)
+    try:
+        return _packed(NOTICE, 0, LEDGER[0], b"") + _packed(NOTICE, 0, told, b"")
     except (ValueError, UnicodeError):
         return mutate.damaged(rng, data, others)
 

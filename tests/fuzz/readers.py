@@ -432,7 +432,7 @@ def _journal(path: Path) -> Journal:
     return Journal(folder, 0)
 
 
-@_reader(corpus.journals, corpus.rejournaled, MXNetError, named="journal")
+@_reader(corpus.ledgers, corpus.reledgered, MXNetError, named="journal")
 def scheduler_journal(path: Path) -> None:
     with contextlib.closing(_journal(path)) as journal:
         SchedulerState(1, 1, True, journal).replay()

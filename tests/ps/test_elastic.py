@@ -67,7 +67,7 @@ def simulated(seed: int) -> Counter[tuple[int, int]]:
                 over = [RoundRecord(told["batch"] - 1, before, told["used"])] if alive[rank] else []
                 if rank in new:
                     new.discard(rank)
-                    batches._load_history(Message(REPLY, 0, told))
+                    batches._load_history(told["batch"])
                     epoch, first = batches.marks["order"]
                     over, marks[rank] = batches.after(first - 1), ["order", epoch, first]
                     pool = SamplePool(41, 3, True, 5, epoch)

@@ -200,7 +200,7 @@ def test_a_newcomer_learns_of_seven_thousand_changes_and_takes_part() -> None:
 
     calls: Any = None, history, None
     batches = ElasticWorker(2, 2, True, *calls)
-    batches._load_history(told[2])
+    batches._load_history(told[2].meta["batch"])
     assert [one.number for one in batches.history] == list(range(1, 7002))
     everybody = list(range(120))
     for one in batches.history[:-2]:
@@ -212,7 +212,7 @@ def test_a_newcomer_learns_of_seven_thousand_changes_and_takes_part() -> None:
         _ask(scheduler, link, "batch", ended=7002, marks=[])
     assert len(attendance.history) < 30 and attendance.page(0)["since"] == 6990
     again = ElasticWorker(2, 2, True, *calls)
-    again._load_history(Message(REPLY, 0, {"batch": 7003}))
+    again._load_history(7003)
     assert again.history[:10] == batches.history[6989:6999] and again.marks == {"order": (1, 6990)}
 
 

@@ -242,7 +242,7 @@ ASSIGNED: dict[str, set[str]] = {
 # Bases with one subclass in another file of the room which are no classes of their own yet.
 SLICES = {"symbol.arithmetic.Arithmetic", "symbol.bind.Binding", "symbol.inference.Inference"}
 # Private names that are none: the named tuples' method, MXNet's public module of internal operators.
-NOT_PRIVATE = {"_replace", "_internal"}
+NOT_PRIVATE = {"_replace", "_fields", "_field_defaults", "_internal"}
 
 
 @dataclass

@@ -260,7 +260,7 @@ def without_remedy() -> None:
 def without_positions() -> None:
     """The scheduler takes no notice of where a worker goes on."""
 
-    def pass_(original: Any, self: Scheduler, link: int, message: Any) -> None:
+    def pass_(original: Any, self: Scheduler, link: int, *_: Any) -> None:
         self._members[link].past = -1
 
     _wrapped(Scheduler, "_pass", pass_)
