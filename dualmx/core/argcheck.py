@@ -52,7 +52,7 @@ def require_instance(what: str, name: str, value: Any, kind: type | tuple[type, 
 
 
 def context(value: Any) -> Context:
-    """Return a context, which may be given as a `Context` or as a text like `"cpu"` or `"gpu(1)"`.
+    """Return a context from a `Context` or a text like `"cpu"` or `"gpu(1)"`.
 
     Raises:
         ArgumentError: neither.

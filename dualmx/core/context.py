@@ -13,11 +13,11 @@ _TYPE_NAMES = {code: name for name, code in DEVICE_TYPES.items()}
 
 
 class _Defaults(type):
-    """What `Context` itself has beside its instances."""
+    """Class-level properties of `Context`."""
 
     @property
     def default_ctx(cls) -> Context:
-        """The context that counts where none is given; what is assigned counts outside of `with` statements."""
+        """The default context; an assignment holds outside of `with` statements."""
         return current_context()
 
     @default_ctx.setter

@@ -94,7 +94,7 @@ def download(
 
 
 def without_password(url: str) -> str:
-    """Return `url` without the user and the password that it may hold."""
+    """Return `url` without user and password."""
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -33,7 +33,7 @@ _BY_NAME = {d.name: d for d in DTYPE_TO_FLAG}
 
 
 def as_dtype(value: Any) -> np.dtype:
-    """Return the `numpy.dtype` meant by `value` (name, NumPy type or dtype, MXNet flag).
+    """Return the `numpy.dtype` of `value` (name, NumPy type or dtype, MXNet flag).
 
     Raises:
         ArgumentTypeError: `value` names no supported element type.
@@ -70,12 +70,12 @@ def is_float(dtype: np.dtype) -> bool:
 
 
 def cast_scalars(values: tuple[float, ...], dtype: Any) -> tuple[float, ...]:
-    """Numbers as an array of `dtype` holds them: without their fractions if it is one of integers."""
+    """Convert numbers as an array of `dtype` stores them: integers lose their fractions."""
     return values if is_float(np.dtype(dtype)) else tuple(float(int(v)) for v in values)
 
 
 def arange_values(start: float, stop: float, step: float, dtype: Any) -> np.ndarray:
-    """Numbers from `start` below `stop` at distance `step`; integers begin at and go on by the whole parts of these.
+    """Numbers from `start` below `stop` at distance `step`; integer dtypes use the integer parts of both.
 
     Example:
         >>> arange_values(0, 3, 1.5, "int32"), arange_values(0, 6, 1.5, "int32")

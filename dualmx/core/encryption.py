@@ -14,7 +14,7 @@ REMEDY = (
 
 
 def require_cryptography() -> None:
-    """Check that certificates can be made here.
+    """Raise unless certificates can be made here.
 
     Raises:
         MXNetError: the cryptography package is missing.

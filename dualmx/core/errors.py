@@ -23,7 +23,7 @@ class ArgumentTypeError(MXNetError, TypeError, AssertionError):
 
 
 class InputKindError(ArgumentTypeError, ValueError):
-    """A block was given neither an array nor a symbol; MXNet raises `ValueError` there."""
+    """A block was called with neither an array nor a symbol; MXNet raises `ValueError` there."""
 
 
 class ForkError(MXNetError):
@@ -31,7 +31,7 @@ class ForkError(MXNetError):
 
 
 class UnsupportedError(ArgumentError, TypeError, NotImplementedError):
-    """An argument asks for a choice that NumPy has and neither MXNet nor dualmx makes."""
+    """An argument selects an option that NumPy has, and neither MXNet nor dualmx."""
 
 
 class ArgumentKeyError(ArgumentError, KeyError):
@@ -41,7 +41,7 @@ class ArgumentKeyError(ArgumentError, KeyError):
 
 
 class OrderError(MXNetError, AssertionError):
-    """A call came before another that it needs; MXNet asserts the order."""
+    """A call came before one that it requires; MXNet asserts the order."""
 
 
 class RangeError(MXNetError, IndexError):

@@ -57,7 +57,7 @@ class Reply:
 
 
 def get(url: str, offset: int = 0, validator: str = "", verify: bool = True, timeout: float = 30.0) -> Reply:
-    """Ask for the file at `url` from byte `offset` on.
+    """Request the file at `url` from byte `offset` on.
 
     Args:
         url: of scheme http or https; a user and password in it are sent to its own host only.

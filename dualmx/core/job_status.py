@@ -59,7 +59,7 @@ def folder() -> Path:
 
 @contextmanager
 def registered_job(uri: str, port: int, secret: str, command: str, encrypt: str = "auto") -> Iterator[None]:
-    """While the block runs, `dualmx status` finds the job; where no file can be made, it has to be told."""
+    """While the block runs, `dualmx status` finds the job; if no file can be made, it needs the address."""
     path = folder() / f"{os.getpid()}.json"
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -394,7 +394,7 @@ def _unknown(name: str, read: Iterable[str]) -> str:
 
 
 def _nearest(name: str, read: Iterable[str]) -> str:
-    """Return the variable with the most similar name behind the prefix; empty if there is none."""
+    """Return the variable with the most similar name after the prefix; empty if there is none."""
     import difflib
 
     prefix = name.partition("_")[0]

@@ -26,7 +26,7 @@ def _library() -> ctypes.CDLL:
 
 @cache
 def retain_freed() -> None:
-    """Let the C library keep the memory of arrays, once, as the user wants; before XLA's threads are started.
+    """Let the C library keep freed array memory, once, by the user's policy; before XLA's threads start.
 
     Each run of a program takes memory for what lies between its operations, some 150 MB for a step of ResNet-18, and
     glibc maps it anew each time: the system's clearing of its pages takes 5 to 30 % of the time of large programs, most
@@ -52,7 +52,7 @@ poisons = knobs.POISON.read() == "1"
 
 
 def poison(address: int, nbytes: int) -> None:
-    """Set all bits of memory that nobody is to read any more: NaN, -1, or the largest unsigned number."""
+    """Set all bits of freed memory: NaN, -1, or the largest unsigned number."""
     ctypes.memset(address, 0xFF, nbytes)
 
 

@@ -23,7 +23,7 @@ def is_loopback(host: str) -> bool:
 
 
 def free_port(host: str) -> int:
-    """Return a port of this host that nobody uses.
+    """Return a free port of this host.
 
     It is none of those that the system gives to connections that go out and to whoever wants any port: one of these
     may be taken before it is used.

@@ -14,7 +14,7 @@ class _ScopedFlag:
         self.thread_value = threading.local()
 
     def get(self) -> bool:
-        """Return the value that holds in this thread."""
+        """Return the value in this thread."""
         return getattr(self.thread_value, "value", self.process_value)
 
     def set(self, value: bool) -> None:
@@ -27,7 +27,7 @@ shape, array = _ScopedFlag(), _ScopedFlag()
 
 
 class Scope:
-    """Holds a switch at a value within a `with` block, in this thread; also a decorator of functions."""
+    """Set a switch within a `with` block, in this thread; also a decorator of functions."""
 
     def __init__(self, switch: _ScopedFlag, active: bool):
         self.switch, self.active = switch, bool(active)

@@ -53,7 +53,7 @@ class Progress:
 
 
 def _is_seen(stream: Any) -> bool:
-    """Whether somebody looks at what is written: a terminal, or the output of a notebook's cell."""
+    """Whether output is seen: a terminal, or the output of a notebook's cell."""
     return stream is not None and (stream.isatty() or type(stream).__module__.startswith("ipykernel"))
 
 

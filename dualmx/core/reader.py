@@ -98,11 +98,11 @@ class Content:
         return FormatError(text, source=self.source, offset=offset, expected=expected or self.kind, remedy=self.remedy)
 
     def fits(self, nbytes: int) -> bool:
-        """Whether so many bytes of memory may be taken besides those that were reserved."""
+        """Return whether so many bytes may be allocated in addition to those reserved."""
         return nbytes <= self._left
 
     def reserve(self, nbytes: int, what: str, offset: int | None = None) -> None:
-        """Count memory that is about to be taken because the content asks for it.
+        """Count memory that is about to be allocated on the content's request.
 
         Raises:
             FormatError: all in all more than 8 times the size and `DUALMX_READ_LIMIT_MB`.
@@ -266,7 +266,7 @@ class _Parsing:
 
 
 class Cursor:
-    """Takes fields out of bytes, one behind the other, and refuses to leave them.
+    """Reads consecutive fields of bytes, and refuses to go beyond them.
 
     Args:
         content: the bytes.
@@ -285,7 +285,7 @@ class Cursor:
 
     @property
     def left(self) -> int:
-        """Bytes that were not taken."""
+        """Remaining bytes."""
         return len(self.data) - self.at
 
     def fail(self, problem: str, expected: str = "") -> NoReturn:

@@ -73,7 +73,7 @@ class RngStreams:
         return {"seed": self._seed, "streams": told}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on where `state` was told."""
+        """Continue where `state` was read."""
         self._seed, told = self.parse(state)
         self._streams = {ctx: (seed, itertools.count(n)) for ctx, (seed, n) in told.items()}
 

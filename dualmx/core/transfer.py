@@ -27,7 +27,7 @@ _STATE_BYTES = 1 << 14
 
 
 class _Part:
-    """The beginning of a file, and where it came from."""
+    """The partial file, and the address it came from."""
 
     def __init__(self, file: BinaryIO, target: str):
         self.file = file
@@ -53,13 +53,13 @@ class _Part:
             return "", ""
 
     def begins(self, url: str, validator: str) -> None:
-        """Forget all bytes, and note where the next ones come from."""
+        """Discard all bytes, and note the address of the next ones."""
         self.clear()  # first: nothing that is there may pass for the beginning of what is noted
         with open(self._state, "w", encoding="utf-8") as f:
             json.dump({"url": without_password(url), "validator": validator}, f)
 
     def finish(self, target: str) -> None:
-        """Put the file in its place."""
+        """Move the file into place."""
         self.file.flush()
         os.fsync(self.file.fileno())
         os.replace(self.file.name, target)
@@ -183,7 +183,7 @@ def _copied(address: str) -> Iterator[Reply]:
 
 
 def _fill(part: _Part, reply: Reply, target: str) -> None:
-    """Write what is read behind the first `reply.start` bytes, and check its length."""
+    """Write the reply after the first `reply.start` bytes, and check its length."""
     most = knobs.DOWNLOAD_MAX.integer(1) << 20
     file, total, have = part.file, reply.total, reply.start
     file.seek(have)

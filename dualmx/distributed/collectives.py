@@ -342,7 +342,7 @@ def all_to_all(
     output_tensor_list: Sequence[NDArray], input_tensor_list: Sequence[NDArray], group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Any:  # fmt: skip
-    """Send to each process its array of a list, and write those that come to the arrays of another list.
+    """Send one array of a list to each process, and write the received arrays to another list.
 
     Raises:
         ArgumentError: another number of arrays, or arrays of other shapes. MXNetError: a process is gone.
@@ -360,7 +360,7 @@ def all_to_all_single(
     output: NDArray, input: NDArray, output_split_sizes: Sequence[int] | None = None,
     input_split_sizes: Sequence[int] | None = None, group: ProcessGroup | None = None, async_op: bool = False,
 ) -> Any:  # fmt: skip
-    """Send to each process its rows, and write those that come to `output`.
+    """Send rows to each process, and write the received rows to `output`.
 
     Args:
         output, input: arrays.

@@ -17,7 +17,7 @@ DistError = DistBackendError = DistNetworkError = DistStoreError = MXNetError
 
 
 class BeginningError(OrderError, ValueError):
-    """A call came before `init_process_group`, or this one twice; torch has a `ValueError` for both."""
+    """Raised by calls before `init_process_group`, and by a second one; torch raises `ValueError` for both."""
 
 
 class _State:
@@ -134,7 +134,7 @@ def is_torchelastic_launched() -> bool:
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
-    """Return the number of this process on its host, as `LOCAL_RANK` tells.
+    """Return the number of this process on its host, `LOCAL_RANK`.
 
     Raises:
         MXNetError: nothing tells, and there is no `fallback_rank`.
@@ -239,7 +239,7 @@ def new_group(ranks: Sequence[int] | None = None, timeout: Any = None, backend: 
 def new_subgroups(
     group_size: int | None = None, group: ProcessGroup | None = None, **_: Any
 ) -> tuple[ProcessGroup | None, list[ProcessGroup]]:
-    """Cut a group into groups of neighbours; all processes of the job call it.
+    """Divide a group into groups of consecutive ranks; all processes of the job call it.
 
     Args:
         group_size: processes of each; required, as not all hosts may have equally many.

@@ -83,7 +83,7 @@ def _bytes(what: str, value: Any) -> bytes:
 
 
 class Store:
-    """What all stores can do; keys are str, values str or bytes, and come back as bytes.
+    """Base of stores. Keys are str, values str or bytes, and returned as bytes.
 
     Attributes:
         timeout: how long `get` and `wait` wait for keys.
@@ -251,7 +251,7 @@ class HashStore(Store):
 
 
 class FileStore(Store):
-    """A store in a file that all processes see, which is not there yet, or empty, when the first one comes.
+    """A store in a file that all processes see; missing or empty before the first one opens it.
 
     Args:
         file_name: the file; one line for each change.
@@ -288,7 +288,7 @@ class FileStore(Store):
             return found
 
     def _opened(self) -> Any:
-        """Return the file, which nobody else writes until it is closed."""
+        """Open the file exclusively until it is closed."""
         try:
             file = os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
         except OSError as e:
@@ -428,7 +428,7 @@ class _StoreServer:
             self._answer()
 
     def _answer(self) -> None:
-        """Tell those who wait for keys that are there, and forget those who wait no more."""
+        """Answer waiters whose keys are there, and drop those that gave up."""
         now, left = time.monotonic(), []
         for link, request, keys, until in self._waiting:
             if all(k in self._table for k in keys):

@@ -18,7 +18,7 @@ CYCLES = (0.2, 25.0)  # milliseconds
 
 @dataclass(frozen=True)
 class TunableParams:
-    """How exchanges are collected and made.
+    """Parameters of the background loop that autotuning changes.
 
     Attributes:
         threshold: most bytes that travel together.

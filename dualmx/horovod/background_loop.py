@@ -62,7 +62,7 @@ def settings() -> TunableParams:
 
 
 class BackgroundLoop:
-    """Makes the exchanges of a set of processes, on a thread of its own.
+    """Runs the collectives of a process set on its own thread.
 
     Args:
         group: the processes; no others use it.
@@ -220,7 +220,7 @@ class BackgroundLoop:
         return f"{self.group.name}:{'ask' if self.group.rank == 0 else 'tell'}"
 
     def _send_requests(self) -> None:
-        """Tell the first process what this one is ready for."""
+        """Send the controller the tensors that are ready here."""
         with self._changed:
             asks = [r.request for r in self._queue]
             self._queue.clear()
@@ -258,7 +258,7 @@ class BackgroundLoop:
         return [r for r in self._others() if self._peers.waiting(self._channel, [r])]
 
     def _on_requests(self, member: int, meta: dict[str, Any]) -> None:
-        """In the first process: another one is ready for something."""
+        """On the controller: receive another rank's ready tensors."""
         assert self._controller is not None
         asks = [Request(*map(_typed, a, (str, str, str, int, str))) for a in meta.get("asks", ())]
         if timeline.on:
@@ -289,7 +289,7 @@ class BackgroundLoop:
             joining.set_result(self.group.ranks[int(meta["last"])])
 
     def _check_stalls(self) -> None:
-        """Complain of processes that are missing, and give up if they are gone."""
+        """Warn about missing ranks, and fail if they are gone."""
         now = time.monotonic()
         if self._controller is not None:
             for name, missing, waited in self._controller.stalled(now, self._stall) if self._stall else ():
@@ -305,7 +305,7 @@ class BackgroundLoop:
             self._fail(PeerLost(f"hvd: process {self._peers.rank} of {self._peers.size} lost another one: {gone[0]}"))
 
     def _fail(self, error: MXNetError) -> None:
-        """End everything that is under way by an error."""
+        """Fail all pending tensors with an error."""
         with self._changed:
             failed = list(self._tensor_table.values())
             self._tensor_table.clear()

@@ -21,7 +21,7 @@ _state = _State()
 
 
 def init(comm: Any = None, process_sets: Any = None) -> None:
-    """Join the processes of the job; a process that is alone goes on alone.
+    """Join the processes of the job; a single process runs alone.
 
     Args:
         comm: left out; choose processes by `process_sets`.
@@ -54,7 +54,7 @@ def shutdown() -> None:
 
 
 def reinitialize(broken: bool) -> None:
-    """Form the group of processes anew; process sets are to be added again.
+    """Form the group of processes again; process sets have to be added again.
 
     Args:
         broken: an exchange failed, so that what is under way cannot end well.
@@ -167,10 +167,10 @@ def ccl_built() -> bool:
 
 
 def cuda_built() -> bool:
-    """Return False: exchanges have no CUDA code of their own."""
+    """Return False: the collectives have no CUDA code."""
     return False
 
 
 def rocm_built() -> bool:
-    """Return False: exchanges have no ROCm code of their own."""
+    """Return False: the collectives have no ROCm code."""
     return False

@@ -11,7 +11,7 @@ REDUCTION = "allreduce"
 
 @dataclass
 class Request:
-    """What a process says of an exchange that it is ready for.
+    """A rank's description of a tensor that it has ready.
 
     Attributes:
         name: tells exchanges apart.
@@ -55,7 +55,7 @@ class _Pending:
 
 
 class Controller:
-    """Collects what processes are ready for.
+    """Collects the tensors that ranks have ready.
 
     Args:
         ranks: the processes' numbers in the job.
@@ -78,14 +78,14 @@ class Controller:
         self.joined: list[int] = []
 
     def add_ready(self, member: int, asks: Iterable[Request], now: float) -> None:
-        """Take down what member `member` (a position in `ranks`) is ready for."""
+        """Record the tensors that member `member` (a position in `ranks`) has ready."""
         for ask in asks:
             one = self._pending.setdefault(ask.name, _Pending(ask, now))
             one.texts[member] = f"{ask.kind} of {ask.signature}"
             self._check_complete(ask.name)
 
     def join(self, member: int) -> int | None:
-        """A member has no more data; returns it if it is the last one, so that all begin anew."""
+        """Record that a member has no more data; return it if it is the last one, and reset."""
         self.joined.append(member)
         for name in list(self._pending):
             self._check_complete(name)
@@ -103,7 +103,7 @@ class Controller:
             self._complete.append(name)
 
     def pop_responses(self, threshold: int) -> list[Response]:
-        """Return what is ready, and forget it; reductions alike that make up to `threshold` bytes as one order."""
+        """Return complete tensors and forget them; equal reductions are fused up to `threshold` bytes."""
         made: list[Response] = []
         open_at: dict[tuple[str, tuple[int, ...]], Response] = {}
         for name in self._complete:
@@ -155,18 +155,18 @@ class Controller:
         return found
 
     def give_up(self, name: str, error: str) -> Response:
-        """Forget an exchange, and return the order that tells those who wait for it."""
+        """Forget a tensor, and return the response that fails it for those who wait."""
         one = self._pending.pop(name)
         return Response([name], sorted(one.texts), error, failed=False)
 
     @property
     def busy(self) -> bool:
-        """Whether somebody waits."""
+        """Whether any rank waits."""
         return bool(self._pending)
 
 
 def encode_response(order: Response) -> dict[str, Any]:
-    """Return an order as it is sent."""
+    """Encode a response as it is sent."""
     return {"n": order.names, "a": order.active, "e": order.error, "w": order.failed}
 
 

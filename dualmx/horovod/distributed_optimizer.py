@@ -161,7 +161,7 @@ class DistributedTrainer(Trainer):
 
 
 def _wrapped_optimizer(optimizer: _DistributedOptimizerMixin) -> Optimizer:
-    """Return the optimizer that a distributed one was made of."""
+    """Return the optimizer that a distributed one wraps."""
     made = object.__new__(type(optimizer).__mro__[2])
     made.__dict__.update(
         {k: v for k, v in optimizer.__dict__.items() if k not in ("_exchanged_in", "_prescale", "_processes")},

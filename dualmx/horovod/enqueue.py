@@ -28,7 +28,7 @@ def completed_handle(value: Any) -> Handle:
 
 
 def enqueue(engine: BackgroundLoop, request: TensorEntry, finish: Callable[[Any, int], Any]) -> Handle:
-    """Begin an exchange; `finish` makes the result of what came and of the number of processes that took part."""
+    """Enqueue a collective; `finish` makes the result from the received values and the number of ranks."""
     engine.submit(request)
     return Handle(lambda: finish(*engine.wait(request)), request.future.done)
 
@@ -58,7 +58,7 @@ def _check_arrays(what: str, tensors: Sequence[Any]) -> None:
 
 
 def _dtype_and_shape(x: Any, rows: bool = False) -> str:
-    """What the processes must have alike; `rows` may differ."""
+    """Return what must be equal on all ranks; `rows` may differ."""
     return f"{np.dtype(x.dtype).name} {('*', *x.shape[1:]) if rows else tuple(x.shape)}"
 
 
@@ -83,7 +83,7 @@ def _shown(what: str, name: str | None, kind: str) -> None:
 
 
 def scale_integers(x: np.ndarray, factor: float) -> np.ndarray:
-    """Return integers times a factor, cut to integers."""
+    """Return integers times a factor, truncated to integers."""
     return x if factor == 1 else (x.astype(np.float64) * factor).astype(x.dtype)
 
 
@@ -139,7 +139,7 @@ def _enqueue_row_allreduce(
     what: str, tensors: Sequence[Any], op: str, before: float, after: float, process_set: ProcessSet,
     engine: BackgroundLoop | None, name: str | None,
 ) -> Handle:  # fmt: skip
-    """Reduce row_sparse arrays, of which the rows travel."""
+    """Reduce row_sparse arrays by sending their rows."""
     if any(t.stype == "default" for t in tensors) or op not in (Sum, Average):
         raise ArgumentError(f"hvd.{what}: sparse arrays are summed or averaged, apart from dense ones")
     if engine is None:
@@ -217,7 +217,7 @@ def enqueue_broadcast(
 def enqueue_alltoall(
     what: str, tensor: NDArray, splits: Sequence[int] | None, process_set: ProcessSet, name: str | None
 ) -> Handle:
-    """Begin to give each process its rows; the result is the rows of all, and how many came from each."""
+    """Enqueue an all-to-all; the result is the received rows, and their number from each rank."""
     engine = loop_of(what, process_set)
     count = process_set.size()
     if not isinstance(tensor, NDArray):

@@ -95,7 +95,7 @@ def first_of(handle: Handle) -> Handle:
 
 
 def enqueue_in_place(tensors: Sequence[NDArray], begin: Callable[[], Handle], process_set: ProcessSet) -> Handle:
-    """Begin an exchange whose results arrays stand for from now on: what reads them waits."""
+    """Enqueue a collective whose results replace arrays from now on: readers wait."""
     handle = begin()
     if process_set._engine is None:
         for t, value in zip(tensors, handle.wait(), strict=True):
@@ -304,7 +304,7 @@ def allreduce_(
     prescale_factor: float = 1.0, postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set,
     op: Any = None,
 ) -> NDArray:  # fmt: skip
-    """`allreduce` in place; returns the array, at once: what reads it waits, and is told of errors."""
+    """`allreduce` in place; returns the array at once: reading it waits, and raises errors."""
     allreduce_async_(tensor, average, name, op, prescale_factor, postscale_factor, process_set)
     return tensor
 
@@ -314,7 +314,7 @@ def grouped_allreduce(
     prescale_factor: float = 1.0, postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set,
     op: Any = None,
 ) -> list[NDArray]:  # fmt: skip
-    """`allreduce` of several arrays, which travel together."""
+    """`allreduce` of several arrays, fused."""
     what = "grouped_allreduce"
     how = reduce_op_of(what, op, average)
     return _allreduce_list(what, as_list(what, tensors), how, prescale_factor, postscale_factor, process_set, name)
@@ -387,7 +387,7 @@ def broadcast_(
     tensor: NDArray, root_rank: int, name: str | None = None, priority: int = 0,
     process_set: ProcessSet = global_process_set,
 ) -> NDArray:  # fmt: skip
-    """`broadcast` in place; returns the array, at once: what reads it waits, and is told of errors."""
+    """`broadcast` in place; returns the array at once: reading it waits, and raises errors."""
     broadcast_async_(tensor, root_rank, name, process_set)
     return tensor
 

@@ -13,7 +13,7 @@ from .background_loop import BackgroundLoop
 
 
 class ProcessSet:
-    """Some processes of the job; usable after `add_process_set` (or `init`), which all processes call alike.
+    """A subset of ranks; usable after `add_process_set` (or `init`), which all processes call with equal arguments.
 
     Args:
         ranks: numbers of the processes.

@@ -12,7 +12,7 @@ from ..core.errors import ArgumentError
 
 
 class Timeline:
-    """Events of tensors, each a row of its own. Off until `start`."""
+    """Events of tensors, one row each. Off until `start`."""
 
     def __init__(self) -> None:
         self._file: TextIO | None = None
@@ -56,7 +56,7 @@ class Timeline:
                 self._file = None
 
     def negotiate(self, tensor: str, kind: str) -> None:
-        """A first process is ready for an exchange; of later ones nothing is written."""
+        """Record that a first rank has a tensor ready; later ranks are not recorded."""
         if self._file is None:
             return
         with self._lock:

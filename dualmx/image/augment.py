@@ -83,7 +83,7 @@ class SequentialAug(Augmenter):
 
 
 class RandomOrderAug(SequentialAug):
-    """Applies augmenters in an order drawn anew each time."""
+    """Apply augmenters in a new random order each time."""
 
     def __call__(self, src: Any) -> Any:
         self.ts = list(self.ts)

@@ -136,7 +136,7 @@ class Initializer:
         self._init_default(name, arr)
 
     def _verbose_print(self, desc: str, init: str, arr: NDArray) -> None:
-        """Log a variable that was initialized as `init` says, if that is asked for."""
+        """Log the initialization of a variable if logging is on."""
         if self._verbose:
             _log.info("Initialized %s as %s: %s", desc, init, self._print_func(arr))
 

@@ -72,7 +72,7 @@ def to_numpy(name: str, column: Any, decode: bool = True) -> np.ndarray:
 
 
 def joined(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Return rows of several arrays one behind the other; objects if they are of different shapes."""
+    """Concatenate rows of several arrays; an object array if their shapes differ."""
     if len({(p.dtype == object, p.shape[1:]) for p in parts}) == 1:
         return np.concatenate(parts)
     return _objects([row for p in parts for row in p])

@@ -176,7 +176,7 @@ class ImageAugmentation:
         return self._resized(x[y0 : y0 + crop_h, x0 : x0 + crop_w], height, width, rng)
 
     def colour(self, x: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-        """Return the image with its colours changed: float32 if they were, else as it came."""
+        """Return the image with its colours changed, in its own dtype unless they were changed."""
         if x.shape[2] == 3:
             x = shifted_hls(x, (self.random_h, self.random_l, self.random_s), rng)
         if not (self.brightness or self.contrast or self.saturation or self.pca_noise):

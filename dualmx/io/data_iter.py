@@ -90,7 +90,7 @@ class MXDataIter(DataIter):
             warnings.warn(f"{type(self).__name__}: there is no argument {names}: ignored", stacklevel=3)
 
     def debug_skip_load(self) -> None:
-        """Return the current batch whenever the next is asked for from now on, to see what a loop costs without it."""
+        """From now on return the current batch instead of loading the next, to measure a loop without loading."""
         self._skips_load = True
 
     def next(self) -> DataBatch:

@@ -143,7 +143,7 @@ class _ImageRecordBase(MXDataIter):
         self._begin()
 
     def _prefetch(self) -> None:
-        """Have the next batches decoded: two are under way while one is used."""
+        """Start decoding the next batches: two are pending while one is used."""
         while len(self._pending) < 2 and self._next < len(self._order):
             at, n = self._next, len(self._order)
             rows = [int(self._order[i]) for i in range(at, min(at + self.batch_size, n))]

@@ -16,7 +16,7 @@ _TIFF = {b"II*\0": "<", b"MM\0*": ">"}
 
 
 def memory_of(content: Content, flag: int = 1) -> int:
-    """Return how many bytes OpenCV takes to decode an image: as measured, for what comes out and a copy of it.
+    """Return the measured number of bytes that OpenCV needs to decode an image: its output and one copy.
 
     JPEGs, which are photographs of any size, are counted at two thirds of that.
 

@@ -137,7 +137,7 @@ class _CsrRows:
         return len(self.labels)
 
     def take(self, rows: np.ndarray) -> CSRNDArray:
-        """The rows as a csr array; few lengths of its pieces serve all batches, so that nothing compiles anew."""
+        """Return the rows as a csr array, padded to few lengths so that nothing is compiled again."""
         begins, lengths = self.pointer[rows], np.diff(self.pointer)[rows]
         ends = np.concatenate([[0], np.cumsum(lengths)])
         at = np.arange(ends[-1]) + np.repeat(begins - ends[:-1], lengths)

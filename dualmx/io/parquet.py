@@ -168,7 +168,7 @@ class ParquetReader:
         return _checked(self._transform(block))
 
     def _table(self, piece: _RowRange, content: Content) -> Any:
-        """Rows of a row group that meet the conditions."""
+        """Read the rows of a row group that satisfy the conditions."""
         condition = self._where if piece.every else None  # which a share of the rows is taken before
         with reading(content):
             table = piece.group.to_table(schema=self._data.schema, columns=self._read, filter=condition)
@@ -340,7 +340,7 @@ def _filter_expression(where: Sequence[Any] | None) -> tuple[Any, list[str]]:
 
 
 def _select_ranges(groups: Sequence[Any], mine: range) -> Iterator[_RowRange]:
-    """The row groups, or parts of them, that hold the rows `mine` of all."""
+    """Return the row groups, or parts of them, that contain the rows `mine` of all."""
     at = 0
     for group in groups:
         count = group.row_groups[0].num_rows

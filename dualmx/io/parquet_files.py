@@ -19,7 +19,7 @@ _ENTRIES = 1_000_000  # of a list in a footer, at most; Arrow makes room for the
 
 @contextmanager
 def reading(content: Content) -> Iterator[None]:
-    """Within the block, whatever Arrow raises becomes an error that names the file."""
+    """Turn Arrow's errors inside the block into errors that name the file."""
     try:
         with content.parsing(Exception):
             try:

@@ -70,7 +70,7 @@ class _Thrift(Cursor):
         return found
 
     def value(self, kind: int, wanted: Any, depth: int, kept: bool, inside: bool = False) -> Any:
-        """A value; nothing is made of what is not kept."""
+        """Read a value; skipped fields are not built."""
         if kind in (1, 2):  # a truth value, which a list has in a byte and a field in its type
             return self.take(1, "value")[0] == 1 if inside else kind == 1
         if kind == 3:

@@ -26,7 +26,7 @@ IRHeader.__doc__ = """Header of an image record: `flag` further labels, `label`,
 
 
 def encode_record(payload: bytes) -> bytes:
-    """Return a record as it stands in a file: it is split wherever its bytes look like the begin of a record.
+    """Return the encoded record, split wherever its bytes look like the start of a record.
 
     Raises:
         ArgumentError: 2 ** 29 bytes or more.
@@ -166,7 +166,7 @@ class MXRecordIO:
             self.is_open = False
 
     def reset(self) -> None:
-        """Return to the beginning; a file that is written is begun anew."""
+        """Return to the beginning; a file open for writing is truncated."""
         self.close()
         self.open()
 

@@ -97,7 +97,7 @@ def start_keeper() -> int:
 
 
 def defaults() -> dict[str, str]:
-    """Variables for a process on this host which has others of its own: huge pages for what the C library allocates."""
+    """Default environment of a process on this host: huge pages for the C library's allocations."""
     try:
         name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
         known = name == "glibc" and tuple(int(x) for x in version.split(".")[:2]) >= (2, 35)
@@ -107,7 +107,7 @@ def defaults() -> dict[str, str]:
 
 
 def rank_env(role: str, rank: int) -> dict[str, str]:
-    """What tells a process of the job which one it is."""
+    """Return the variables that give a process of the job its rank."""
     env = {"DMLC_ROLE": role, "DMLC_TASK_ID": str(rank)}
     return env if role == "scheduler" else {**env, f"DMLC_{role.upper()}_ID": str(rank)}
 
@@ -163,7 +163,7 @@ def agent(where: str) -> int:
 
 
 def frame_writer(name: str) -> Callable[[str, str], None]:
-    """Return what tells the launcher, as a frame, something of a kind about the process `name`."""
+    """Return a function that writes frames of a kind about the process `name` to the launcher."""
 
     def say(kind: str, text: str) -> None:
         frame = f"\x1e{name}\x1f{kind}\x1f{text}\n".encode(errors="replace")

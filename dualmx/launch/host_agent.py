@@ -16,7 +16,7 @@ from typing import Any
 
 
 def facts(question: dict[str, Any]) -> dict[str, Any]:
-    """Who and where this is, and whether `folder` can be used (`make`: and made)."""
+    """Return user, host and whether `folder` can be used (`make`: create it)."""
     import platform
 
     folder, problem = os.path.expanduser(question["folder"]), ""

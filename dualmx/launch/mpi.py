@@ -64,7 +64,7 @@ def starts(plan: JobPlan, members: Sequence[JobMember]) -> list[ProcessSpec]:
 
 
 def remove(plan: JobPlan, folder: str) -> None:
-    """Nothing to do: the job made folders on this host alone."""
+    """Do nothing: the job made folders on this host only."""
 
 
 __all__ = ["check", "remove", "starts"]

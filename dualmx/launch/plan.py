@@ -61,7 +61,7 @@ class JobPlan:
         return [("server", i) for i in range(self.servers)] + [("worker", i) for i in range(self.workers)]
 
     def job_env(self) -> dict[str, str]:
-        """What all processes of the job are told, on any host."""
+        """Return the environment that all processes of the job share."""
         return {
             "DMLC_PS_ROOT_URI": self.uri,
             "DMLC_PS_ROOT_PORT": str(self.port),
@@ -73,7 +73,7 @@ class JobPlan:
         }
 
     def env_here(self, role: str, rank: int) -> dict[str, str]:
-        """Whole environment of a process on this host."""
+        """Return the complete environment of a process on this host."""
         inherited = {k: v for k, v in os.environ.items() if k != "PORT"}  # one port would not do for all servers
         inherited = {**defaults(), **inherited}
         host = {"DMLC_NODE_HOST": self.uri} if is_loopback(self.uri) else {}

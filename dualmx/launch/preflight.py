@@ -131,7 +131,7 @@ class HostConnections:
         self.problems: dict[str, str] = {}
 
     def ask(self, question: Mapping[str, Any] | Mapping[str, Mapping[str, Any]], seconds: float) -> dict[str, Any]:
-        """Ask all hosts that can be used the same question, or each its own; returns their answers by name."""
+        """Send all usable hosts the same question, or each its own; return the answers by name."""
         out: dict[str, Any] = {}
 
         def one(name: str) -> None:

@@ -30,7 +30,7 @@ def check(plan: JobPlan) -> None:
 
 
 def starts(plan: JobPlan, members: Sequence[JobMember]) -> list[ProcessSpec]:
-    """Return Ray's driver; it is told through stdin what to start, so that `ps` shows none of it."""
+    """Return Ray's driver; it reads from stdin what to start, so that `ps` shows none of it."""
     places = place(plan.hosts, plan.servers, plan.workers) if plan.hosts else {}
     tasks = []
     for m in members:
@@ -43,7 +43,7 @@ def starts(plan: JobPlan, members: Sequence[JobMember]) -> list[ProcessSpec]:
 
 
 def remove(plan: JobPlan, folder: str) -> None:
-    """Nothing to do: the job made folders on this host alone."""
+    """Do nothing: the job made folders on this host only."""
 
 
 __all__ = ["check", "remove", "starts"]

@@ -46,16 +46,16 @@ class RestartPolicy:
 
     @property
     def journal(self) -> str:
-        """Folder that is made for the members' journals, here and on their hosts; empty if they have one or none."""
+        """Folder for the members' journals, here and on their hosts; empty if they have one or need none."""
         return self._folder.name if self._folder is not None else ""
 
     def tolerates(self, member: JobMember) -> bool:
-        """Whether the job goes on without a member that failed, or with another one in its place."""
+        """Return whether the job continues after a member failed, without it or with a replacement."""
         return member in self._settled
 
     @property
     def pending(self) -> bool:
-        """Whether a process is about to be started again."""
+        """Whether a process is scheduled for a restart."""
         return bool(self._waiting)
 
     @property
@@ -63,7 +63,7 @@ class RestartPolicy:
         return "wait" in self._policy.values()
 
     def over(self, members: Sequence[JobMember]) -> bool:
-        """Whether the job has come to its end, so that nobody is started again."""
+        """Whether the job has ended, so that nothing is restarted."""
         if self._policy.get("worker") == "elastic" or not self._waits:
             return self._policy.get("worker") == "elastic" and _job_succeeded(members)
         return _ended_well(members, "worker") or (_job_succeeded(members) and _ended_well(members, "scheduler"))
@@ -100,7 +100,7 @@ class RestartPolicy:
         return bool(ends) and member.begun + member.ended > max(ends) + LATER
 
     def start_due(self, starts: Starts, keeper: ProcessKeeper) -> list[Process]:
-        """Start again those whose time has come, as the launcher starts members."""
+        """Restart the processes that are due, as the launcher starts members."""
         now = time.monotonic()
         ready = [member for at, member in self._waiting if at <= now]
         self._waiting = [(at, member) for at, member in self._waiting if at > now]

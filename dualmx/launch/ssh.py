@@ -47,7 +47,7 @@ def questions(plan: JobPlan) -> dict[str, list[str]]:
 
 
 def check(plan: JobPlan) -> None:
-    """Ask every host whether it can be used, copy the working folder if asked, and find the scheduler's address.
+    """Check that every host can be used, copy the working folder if requested, find the scheduler's address.
 
     Raises:
         ArgumentError: no host file, or no ssh here. MXNetError: hosts cannot be used; all of them are listed.
@@ -147,7 +147,7 @@ def _on_all(plan: JobPlan, attempt: Callable[[Host], str]) -> dict[str, str]:
 
 
 def starts(plan: JobPlan, members: Sequence[JobMember]) -> list[ProcessSpec]:
-    """Return one ssh connection for each server and worker; what it is told goes through stdin, unseen by `ps`."""
+    """Return one ssh connection for each server and worker; its input goes through stdin, unseen by `ps`."""
     places = place(plan.hosts, plan.servers, plan.workers)
     agent = "exec " + shlex.join(agent_command("stdin"))
     return [

@@ -35,18 +35,18 @@ class Launcher(Protocol):
     """What a module named after a launcher offers."""
 
     def check(self, plan: JobPlan) -> None:
-        """Raise `ArgumentError` or `MXNetError` if the plan cannot be carried out; copy files where that is asked."""
+        """Raise `ArgumentError` or `MXNetError` if the plan cannot be carried out; copy files if requested."""
 
     def starts(self, plan: JobPlan, members: Sequence[JobMember]) -> list[ProcessSpec]:
-        """Return how the servers and workers `members` are started; at first all of them, later single ones again."""
+        """Return the processes that start servers and workers `members`: all of them at first, later restarts."""
         ...
 
     def remove(self, plan: JobPlan, folder: str) -> None:
-        """Remove a folder that the job made on hosts which do not share this one's."""
+        """Remove a folder that the job made on hosts that do not share this host's files."""
 
 
 class Interrupted(BaseException):
-    """The launcher was asked to end.
+    """Raised by signals that end the launcher.
 
     Attributes:
         number: the signal.
@@ -216,7 +216,7 @@ def _terminate_all(processes: Sequence[Process]) -> None:
 
 
 def report(first: JobMember, processes: Sequence[Process]) -> str:
-    """One page about a failed job: who failed first, what it said last, what became of the others."""
+    """Return a one-page report of a failed job: who failed first, its last lines, the state of the others."""
     rule = "-" * 78
     members = [m for p in processes for m in p.members]
     own = next((p for p in processes if first in p.members and p.code and not first.where and len(p.members) > 1), None)

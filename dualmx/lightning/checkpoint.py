@@ -19,7 +19,7 @@ _PARAM, _OPTIMIZER, _PROGRESS, _SETTINGS = "param:", "optimizer", "progress", "h
 
 
 def write(path: str, module: Block, trainer: Trainer | None, progress: dict[str, Any]) -> None:
-    """Write a checkpoint, whole or not at all."""
+    """Write a checkpoint atomically."""
     found = {_PARAM + name: p._reduce() for name, p in module._collect_params_with_prefix().items()}
     found[_PROGRESS] = _bytes(json.dumps(progress).encode())
     plain = {k: v for k, v in getattr(module, "hparams", {}).items() if _is_plain(v)}

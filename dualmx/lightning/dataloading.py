@@ -77,7 +77,7 @@ def batches_of(loader: Any, rank: int, size: int, seed: int, even: bool = True) 
 
 
 def _shard_loader(loader: DataLoader, rank: int, size: int, seed: int, even: bool) -> Iterator[Any]:
-    """Only this process's batches are made."""
+    """Return a loader of this process's batches only."""
     before, sampler = np.random.get_state(), loader._batch_sampler
     np.random.seed(seed)
     try:

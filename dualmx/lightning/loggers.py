@@ -14,7 +14,7 @@ class Logger:
         """Take numbers at a step."""
 
     def save(self) -> None:
-        """Write what was taken."""
+        """Write the buffered values."""
 
 
 class CSVLogger(Logger):

@@ -88,7 +88,7 @@ class LightningModule(Block):
         """Called after everything else."""
 
     def configure_callbacks(self) -> Any:
-        """Return callbacks that the module wants in `fit`."""
+        """Return callbacks that the module adds to `fit`."""
         return []
 
     def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
@@ -175,7 +175,7 @@ class LightningModule(Block):
 
     @property
     def global_step(self) -> int:
-        """How many updates were made."""
+        """Number of updates so far."""
         return self.trainer.global_step if self.trainer is not None else 0
 
     @property
@@ -223,7 +223,7 @@ class LightningModule(Block):
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path: str, **kwargs: Any) -> Any:
-        """Return a module that has the weights of a checkpoint, made with its hyperparameters and `kwargs`.
+        """Return a module with the weights of a checkpoint, constructed from its hyperparameters and `kwargs`.
 
         Raises:
             FormatError: not a checkpoint. ArgumentError: of another network.
@@ -270,7 +270,7 @@ class LightningDataModule:
         """Called at the end."""
 
     def setup(self, stage: str) -> None:
-        """Called before loaders are asked for; `stage` is `"fit"`, `"validate"`, `"test"` or `"predict"`."""
+        """Called before loaders are requested; `stage` is `"fit"`, `"validate"`, `"test"` or `"predict"`."""
 
     def train_dataloader(self) -> Any:
         """Return the loader for training."""

@@ -357,7 +357,7 @@ class Trainer(Evaluation):
 
     @property
     def lightning_module(self) -> LightningModule | None:
-        """The module that was given last."""
+        """The module of the latest call."""
         return self._trained
 
     model = lightning_module

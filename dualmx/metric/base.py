@@ -37,7 +37,7 @@ class Total:
 
 
 def _wide(value: Any) -> Any:
-    """A NumPy scalar in 64 bits: beside a Python number it would keep its own, and a long sum its first digits only."""
+    """Convert a NumPy scalar to 64 bits: with a Python number it would keep its dtype, and round long sums."""
     if isinstance(value, numpy.floating):
         return numpy.float64(value)
     return numpy.int64(value) if isinstance(value, numpy.signedinteger) else value
@@ -189,7 +189,7 @@ class EvalMetric:
         return total / count
 
     def get(self) -> tuple[Any, Any]:
-        """`(name, value)` since the last reset; nan when nothing came."""
+        """Return `(name, value)` since the last reset; nan if there was no update."""
         count = self.num_inst
         return self.name, (_plain(self._value(self.sum_metric, count)) if count else float("nan"))
 

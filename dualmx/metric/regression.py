@@ -15,7 +15,7 @@ Names = Sequence[str] | None
 
 
 class _MeanError(EvalMetric):
-    """Mean over batches of a mean error; a label of one axis stands for a column."""
+    """Mean over batches of a mean error; a label of one axis is treated as a column."""
 
     def __init__(self, name: str, output_names: Names, label_names: Names):
         super().__init__(name, output_names, label_names, has_global_stats=True)

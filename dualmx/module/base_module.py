@@ -114,7 +114,7 @@ class BaseModule:
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Lay out memory for inputs of the given shapes."""
+        """Allocate memory for inputs of the given shapes."""
         raise NotImplementedError
 
     def init_params(
@@ -144,7 +144,7 @@ class BaseModule:
         raise NotImplementedError
 
     def prepare(self, data_batch: DataBatch, sparse_row_id_fn: Callable[..., Any] | None = None) -> None:
-        """Get ready for a batch before it is processed.
+        """Prepare for a batch before it is processed.
 
         Args:
             data_batch: the batch.
@@ -438,7 +438,7 @@ class BaseModule:
         sparse_row_id_fn: Callable[..., Any] | None = None,
         first: int = 0,
     ) -> list[tuple[str, float]]:
-        """Train on all batches and return the metric; callbacks are told numbers of batches from `first` on."""
+        """Train on all batches and return the metric; callbacks count batches from `first` on."""
         batches = iter(train_data)
         data_batch, nbatch = next(batches, None), first
         found: list[tuple[str, float]] = []

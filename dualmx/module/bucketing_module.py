@@ -20,7 +20,7 @@ from .module import Module
 
 
 class BucketingModule(BaseModule):
-    """Makes a network for every bucket key it meets; the parameters are those of the default bucket.
+    """Makes a network for each new bucket key; the parameters are those of the default bucket.
 
     Args:
         sym_gen: `sym_gen(key)` returns `(symbol, data_names, label_names)`.
@@ -70,7 +70,7 @@ class BucketingModule(BaseModule):
 
     @property
     def _params_dirty(self) -> bool:
-        """Whether there were updates since the parameters were last asked for."""
+        """Whether there were updates since the parameters were last read."""
         return bool(self._buckets) and self._buckets[self._default_bucket_key]._params_dirty
 
     @_params_dirty.setter
@@ -80,7 +80,7 @@ class BucketingModule(BaseModule):
 
     @property
     def _context(self) -> Any:
-        """Where the networks run, as given."""
+        """Contexts of the networks, as passed."""
         return cpu() if self._arguments["context"] is None else self._arguments["context"]
 
     @property
@@ -141,7 +141,7 @@ class BucketingModule(BaseModule):
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Lay out memory for the default bucket; other buckets follow when they are met."""
+        """Allocate memory for the default bucket; other buckets follow on first use."""
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
             return
@@ -159,7 +159,7 @@ class BucketingModule(BaseModule):
     def switch_bucket(
         self, bucket_key: Any, data_shapes: Sequence[Any], label_shapes: Sequence[Any] | None = None
     ) -> None:
-        """Use the network of a bucket from now on, made at first sight."""
+        """Use the network of a bucket from now on, making it on first use."""
         self._require("binded")
         if bucket_key not in self._buckets:
             default = self._buckets[self._default_bucket_key]

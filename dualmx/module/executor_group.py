@@ -40,7 +40,7 @@ def split_rows(rows: int, workload: Sequence[float]) -> list[slice]:
 
 
 def parse_group2ctxs(given: Any, count: int) -> list[dict[str, Context]]:
-    """Return for each of `count` contexts the contexts of groups, given in any of the ways that `Module` takes.
+    """Return for each of `count` contexts the contexts of groups, in any of the forms that `Module` takes.
 
     Raises:
         ArgumentError: a list has another length. ArgumentTypeError: something is no context.
@@ -91,7 +91,7 @@ class DeviceArrays:
         stype: str = "default",
         batch_axis: int = -1,
     ) -> NDArray:
-        """Return the array `name` of a table, made at first sight; its shape can never change.
+        """Return the array `name` of a table, created on first use; its shape never changes.
 
         On a mesh it is cut as its variable is annotated; what has a batch axis and no annotation, along that.
         """
@@ -219,17 +219,17 @@ class ExecutorGroup:
                 exe.forward(is_train=is_train)
 
     def _host(self, value: NDArray, desc: DataDesc) -> Any:
-        """A batch in the host's memory, where it is cut without a program; `None` if it stays on its device."""
+        """Return a batch in host memory, where it is split without a program; `None` if it stays on its device."""
         several = len(self.devices) > 1 and DataDesc.get_batch_axis(desc.layout) >= 0
         return value.asnumpy() if several and value.context.device_type == "cpu" else None
 
     def backward(self, out_grads: Any) -> None:
-        """Run all executors backward; `out_grads` as an executor takes them, of the whole batch."""
+        """Run all executors backward; `out_grads` as for one executor, of the complete batch."""
         for exe, rows in zip(self.execs, self.slices, strict=True):
             exe.backward(out_grads if len(self.devices) == 1 else self._seeds(out_grads, exe_context(exe), rows))
 
     def _seeds(self, out_grads: Any, ctx: Context, rows: slice) -> list[Any]:
-        """The part of the outputs' gradients that belongs to some rows; executors check what it is made of."""
+        """Return the part of the head gradients for some rows; executors check it."""
         if isinstance(out_grads, Mapping):
             out_grads = [out_grads.get(name) for name in self.symbol.list_outputs()]
         given = list(out_grads or ())
@@ -470,7 +470,7 @@ class DataParallelExecutorGroup:
         self._group.backward([out_grads] if isinstance(out_grads, NDArray) else out_grads)
 
     def get_output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
-        """Return names and whole-batch shapes of the outputs."""
+        """Return names and full-batch shapes of the outputs."""
         found = []
         for name, out, axis in zip(
             self.symbol.list_outputs(), self.execs[0].outputs, self._group.output_axes, strict=True

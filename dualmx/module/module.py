@@ -23,7 +23,7 @@ from .param_update import KVStoreUpdater, LocalUpdater, make_updater
 
 
 class HostParams:
-    """Copies of parameters and auxiliary states on the CPU; made when they are first asked for.
+    """CPU copies of parameters and auxiliary states, made on first use.
 
     Attributes:
         arg_params, aux_params: arrays by name, `None` until then.
@@ -37,7 +37,7 @@ class HostParams:
         self.given = self.dirty = False
 
     def write(self, arg_params: dict[str, NDArray], aux_params: dict[str, NDArray]) -> None:
-        """Write fresh values into the arrays that are held, if any are."""
+        """Write new values into the copies, if there are any."""
         self.dirty = False
         for held, fresh in ((self.arg_params, arg_params), (self.aux_params, aux_params)):
             if held is None:
@@ -143,7 +143,7 @@ class ModuleParts(BaseModule):
         self._host.dirty = False
 
     def _host_params(self) -> HostParams:
-        """The copies on the CPU; made now if there is something to copy."""
+        """Return the CPU copies, made now if necessary."""
         host = self._host
         if self.binded and (host.arg_params is None or host.aux_params is None):
             initialized, self.params_initialized = self.params_initialized, True
@@ -177,7 +177,7 @@ class ModuleParts(BaseModule):
 
     @property
     def _kvstore(self) -> Any:
-        """The store that gradients are exchanged through; `None` on one context, unless a store was given."""
+        """The store that sums gradients; `None` on one context, unless one was passed."""
         return self._updates._store if isinstance(self._updates, KVStoreUpdater) else None
 
     @property
@@ -194,7 +194,7 @@ class ModuleParts(BaseModule):
 
 
 class Parameters(ModuleParts):
-    """Values are given to a module's parameters, and read from them."""
+    """Read and write a module's parameters."""
 
     _param_names: list[str]
     _aux_names: list[str]
@@ -446,7 +446,7 @@ class Module(Parameters):
         shared_module: Module | None = None,
         grad_req: Any = "write",
     ) -> None:
-        """Lay out memory for batches of the given shapes; parameters keep their values.
+        """Allocate memory for batches of the given shapes; parameters keep their values.
 
         Args:
             data_shapes: `DataDesc`s or `(name, shape)` pairs of the inputs.
@@ -583,7 +583,7 @@ class Module(Parameters):
         return self._require_bound.states(merge_multi_context)
 
     def set_states(self, states: Any = None, value: float | None = None) -> None:
-        """Set the carried states to arrays (whole ones, or a list per context), or all to one value."""
+        """Set the carried states to arrays (full batches, or a list per context), or all to one value."""
         self._require("binded", "params_initialized")
         if (states is None) == (value is None):
             raise ArgumentError("Module.set_states: expected states or value, one of them")
@@ -695,7 +695,7 @@ class Module(Parameters):
     def save_checkpoint(
         self, prefix: str, epoch: int, save_optimizer_states: bool = False, remove_amp_cast: bool = True
     ) -> None:
-        """Write `prefix-symbol.json`, `prefix-%04d.params` and, if asked, `prefix-%04d.states`."""
+        """Write `prefix-symbol.json`, `prefix-%04d.params` and, optionally, `prefix-%04d.states`."""
         self._symbol.save(f"{prefix}-symbol.json", remove_amp_cast=remove_amp_cast)
         name = f"{prefix}-{epoch:04d}.params"
         self.save_params(name)

@@ -59,7 +59,7 @@ BUCKET = 16 << 20  # most bytes that travel together
 
 
 def fusion_buckets(arrays: Sequence[np.ndarray]) -> list[list[int]]:
-    """Return which arrays travel together: by dtype, whatever comes in between, in the order of the first of each.
+    """Group arrays for fusion by dtype, in the order of the first array of each.
 
     Example:
         >>> arrays = [np.ones(2, np.float16), np.ones(2, np.float32), np.ones(3, np.float16), np.ones(4, np.float32)]
@@ -160,14 +160,14 @@ class _DifferentiableCollective(Function):
 
 
 def _execute_pending(arrays: Sequence[Any]) -> list[Any]:
-    """Execute what is pending here: the thread that exchanges would compute each array by a program of its own."""
+    """Execute pending work here: the communication thread would compute each array by its own program."""
     for a in arrays:
         a.wait_to_read()
     return list(arrays)
 
 
 def write_out(results: list[NDArray], out: Any, several: bool, what: str) -> Any:
-    """Return results, written into `out` if that is given."""
+    """Return results, written into `out` if present."""
     if out is not None:
         targets, _ = as_list(what, out)
         if len(targets) != len(results):

@@ -29,7 +29,7 @@ def serve(host: str, port: int, count: int, seconds: int) -> None:
 
 
 def main(host: str, port: int, count: int, seconds: int) -> None:
-    """Serve until nobody is left."""
+    """Serve until all processes have left."""
     control = socket.create_server((host, 0))
     print(control.getsockname()[1], flush=True)
     threading.Thread(target=serve, args=(host, port, count, seconds), daemon=True).start()

@@ -35,7 +35,7 @@ def heartbeat_seconds() -> int:
 
 
 def start_service(host: str, seen: str, count: int) -> str:
-    """Start the service for `count` processes in a process of its own; returns `seen:port:control`.
+    """Start the service for `count` processes in a separate process; returns `seen:port:control`.
 
     Args:
         host: address to listen on.
@@ -112,7 +112,7 @@ def check_not_started() -> None:
 
 
 def init_jax_distributed(coordinator: str, count: int, number: int) -> None:
-    """Let XLA know of the other processes, which meet at `coordinator` (`host:port`), a process of its own.
+    """Connect XLA with the other processes through `coordinator` (`host:port`), a separate process.
 
     Raises:
         MXNetError: XLA is running already, or not all processes came.
@@ -123,12 +123,12 @@ def init_jax_distributed(coordinator: str, count: int, number: int) -> None:
 
 
 def attach_counters(traffic: ExchangeCounters) -> None:
-    """Count the exchanges by XLA; it alone knows what travels, so that the arrays' own bytes are taken for it."""
+    """Count collectives by XLA; the arrays' own bytes are counted, since only XLA knows what it sends."""
     _state.counters = traffic
 
 
 def init_from_environment() -> None:
-    """Join the processes that the environment tells JAX of, such as those of a TPU pod.
+    """Join the processes of JAX's environment, such as those of a TPU pod.
 
     Raises:
         MXNetError: XLA is running already, nothing tells about a job, or not all processes came.
@@ -164,7 +164,7 @@ def size() -> int:
 
 
 def run_with_timeout(work: Callable[[], Any], what: str) -> Any:
-    """Run an exchange in a thread of its own, and wait for it: XLA cannot be interrupted while others do not come.
+    """Run a collective in a thread and wait for it: XLA cannot be interrupted while ranks are missing.
 
     Raises:
         MXNetError: a process died or is stuck; this one cannot take part in further exchanges.

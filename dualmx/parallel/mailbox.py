@@ -62,7 +62,7 @@ class Mailbox:
         self._lock = threading.RLock()
 
     def send(self, x: np.ndarray, to: int, tag: int, what: str) -> None:
-        """Send an array; it is taken over at once, whether or not the other process waits for it.
+        """Send an array; it is buffered at once, whether or not the other process waits for it.
 
         Raises:
             MXNetError: the process is gone.
@@ -91,7 +91,7 @@ class Mailbox:
         )
 
     def complete_receive(self, one: _PostedReceive, tag: int, what: str) -> tuple[int, np.ndarray]:
-        """Wait until an array has come; returns its sender and the array.
+        """Wait until an array has arrived; return its sender and the array.
 
         Raises:
             ArgumentError: it does not fit. MXNetError: the sender is gone.

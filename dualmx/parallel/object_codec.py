@@ -69,7 +69,7 @@ def _dtype(name: str) -> np.dtype:
 
 
 def decode(data: np.ndarray) -> Any:
-    """Return the value that `encode` made bytes of.
+    """Decode the bytes of `encode`.
 
     Raises:
         FormatError: damaged.

@@ -76,7 +76,7 @@ def irecv(
     group: ProcessGroup | None = None,
     ctx: Context | None = None,
 ) -> RecvHandle:
-    """Begin to receive an array; `wait()` of the `RecvHandle` returns it, and its `source` tells who sent it.
+    """Start receiving an array; `wait()` of the `RecvHandle` returns it, and its `source` is the sender.
 
     Args:
         source: number of the sender in the group; any by default.

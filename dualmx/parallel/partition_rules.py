@@ -13,7 +13,7 @@ from ..core.errors import ArgumentError
 def match_partition_rules(
     rules: Mapping[str, Any] | Iterable[tuple[str, Any]], names: Sequence[str], unused: bool = False
 ) -> dict[str, Spec]:
-    """Return the spec of each name that a rule matches; the first that is found in a name decides.
+    """Return the spec of each name that a rule matches; the first matching rule decides.
 
     Args:
         rules: regular expressions and specs such as `("model", None)`.

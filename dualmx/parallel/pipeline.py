@@ -82,7 +82,7 @@ class Schedule:
     def timeline(
         self, forward: float | Sequence[float] = 1.0, backward: float | Sequence[float] = 1.0
     ) -> list[PipelineAction]:
-        """Return when each pass is made if every pass begins as soon as it can.
+        """Return the start time of each pass, if each starts as early as possible.
 
         Args:
             forward, backward: duration of a pass, or one for each stage.
@@ -113,13 +113,13 @@ class Schedule:
         return found
 
     def bubble(self, forward: float | Sequence[float] = 1.0, backward: float | Sequence[float] = 1.0) -> float:
-        """Return the fraction of the time that stages wait, on average: (S - 1) / (M + S - 1) if all are alike."""
+        """The fraction of time that stages are idle on average: (S - 1) / (M + S - 1) if all take equally long."""
         found = self.timeline(forward, backward)
         busy, total = sum(w.end - w.begin for w in found), max(w.end for w in found)
         return 1 - busy / (self.stages * total)
 
     def in_flight(self) -> list[int]:
-        """Return for each stage how many micro-batches it holds at most between their two passes."""
+        """For each stage, the most micro-batches between their forward and backward pass."""
         found = []
         for order in self.orders:
             held = most = 0
@@ -140,7 +140,7 @@ class Schedule:
 
 
 def pipeline_call(name: str, stage: Call, slots: list[int], schedule: Schedule, axis: str) -> Call:
-    """Return the whole pipeline as one call of the batch and the stacked parameters.
+    """Return the pipeline as one call of the batch and the stacked parameters.
 
     Args:
         stage: what one stage computes; `slots` tells which parameter each of its inputs is, -1 for the batch.

@@ -96,7 +96,7 @@ class ProcessGroup:
     # -- messages of one exchange
 
     def send(self, to: int, channel: str, head: dict[str, Any], array: np.ndarray) -> None:
-        """Send a contiguous array to a member; `head` tells about it."""
+        """Send a contiguous array to a member; `head` describes it."""
         assert self.peers is not None
         flat = array.reshape(-1).view(np.uint8) if array.size else np.empty(0, np.uint8)
         self.peers.traffic.sent += flat.size
@@ -127,7 +127,7 @@ class ProcessGroup:
     def _receive_rest(
         self, message: Message, what: str, channel: str = "", rank: int = -1, out: np.ndarray | None = None
     ) -> np.ndarray:
-        """Return the array that begins with a message; what is missing comes from process `rank`."""
+        """Return the array that starts with a message; the rest is received from process `rank`."""
         peers = self._links(what)
         dtype, shape = np.dtype(message.meta["d"]), tuple(message.meta["s"])
         pieces = message.pieces()
@@ -162,7 +162,7 @@ class ProcessGroup:
         raise ArgumentError(f"{what}: {text}")
 
     def _exchange(self, what: str, head: dict[str, Any], arrays: Sequence[np.ndarray | None]) -> list[np.ndarray]:
-        """Send one array to each member, and return those that came, by member; None: nothing is sent there."""
+        """Send one array to each member, and return the received ones by member; None: nothing is sent."""
         self._links(what)
         channel = self._channel()
         mine = {k: v for k, v in head.items() if k != "s"} | ({"s": None} if "s" in head else {})
@@ -221,7 +221,7 @@ class ProcessGroup:
         return out
 
     def join(self, what: str) -> int:
-        """Take part in the reductions of the others, without values, until all have joined; returns who was the last.
+        """Join the reductions of the others without values, until all have joined; return the last rank to join.
 
         Raises:
             ArgumentError: a member calls something else than reductions. MXNetError: a member is gone.
@@ -283,7 +283,7 @@ class ProcessGroup:
         return self._shm
 
     def all_reduce_named(self, x: np.ndarray, key: str, what: str) -> np.ndarray:
-        """Return the sum of small arrays over the members, which tell exchanges apart by `key`, not by their order.
+        """Sum small arrays over the members; collectives are matched by `key`, not by order.
 
         Raises:
             ArgumentError: shapes or dtypes differ. MXNetError: a member is gone.
@@ -330,7 +330,7 @@ class ProcessGroup:
         return self._exchange(what, {"k": "all_to_all", "shape": list(x.shape[1:]), "d": x.dtype.name}, arrays)
 
     def broadcast(self, x: np.ndarray, root: int, what: str) -> np.ndarray:
-        """Return the array of member `root`; the others tell by theirs which shape and dtype they expect.
+        """Return the array of member `root`; on other ranks `array` gives the expected shape and dtype.
 
         Raises:
             ArgumentError: shapes or dtypes differ. MXNetError: a member is gone.

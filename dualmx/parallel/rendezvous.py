@@ -47,7 +47,7 @@ def _int(name: str) -> int | None:
 
 
 def _port(key: str) -> int:
-    """A port that all processes compute alike."""
+    """Return a port that all processes compute equally."""
     return 20000 + int.from_bytes(hashlib.sha256(key.encode()).digest()[:4], "big") % 20000
 
 
@@ -189,7 +189,7 @@ def _by_file(file: Path, place: _LauncherRank, coordinator: Coordinator, host: s
 
 
 def remove_file(where: str | None) -> None:
-    """Remove the file by which the processes met; called by process 0 when all have come."""
+    """Remove the rendezvous file; process 0 calls it when all have joined."""
     found = None if where else (_of_mpi() or _of_slurm())
     if where is not None and where.startswith("file:"):
         Path(urlsplit(where).path).unlink(missing_ok=True)

@@ -69,7 +69,7 @@ def registered(name: str) -> Callable[..., Any]:
 
 
 class Reference:
-    """A value that stays in the process that made it; given to functions there, it stands for the value.
+    """Reference to a value in the process that made it; functions there receive the value.
 
     Attributes:
         owner: number of the process.
@@ -119,7 +119,7 @@ class _Service:
         return self.values[number]
 
     def handle_call(self, request: dict[str, Any]) -> np.ndarray:
-        """Call a function as asked for, and return what the caller is told."""
+        """Call the requested function, and return the reply."""
         name = str(request.get("name"))
         try:
             args, named = request["args"], request["named"]
@@ -133,7 +133,7 @@ class _Service:
             return encode({"error": f"process {rank()}, {name!r}: {text}", "kind": type(e).__name__}, "rpc")
 
     def run(self, group: ProcessGroup) -> None:
-        """Answer until it is over or all others are gone."""
+        """Serve until stopped, or all others are gone."""
         peers = group.peers
         assert peers is not None
         channel, members = f"{group.name}:rpc", range(group.size)
@@ -176,7 +176,7 @@ def start() -> None:
 
 
 def stop() -> None:
-    """Answer until all processes have come here, and then no more; values that are kept are forgotten.
+    """Serve until all processes have stopped, then drop kept values.
 
     Raises:
         MXNetError: a process is gone.

@@ -27,7 +27,7 @@ _SPINS = 200
 
 
 class SharedMemoryAllReduce:
-    """One end of a lane; made by all members of a group together.
+    """One rank's end of the shared-memory all-reduce; all members of a group create theirs together.
 
     Args:
         group: the processes.

@@ -102,7 +102,7 @@ def _attach_peer_links(peers: PeerLinks) -> None:
 
 
 def _sums(key: str, arrays: list[np.ndarray]) -> list[np.ndarray]:
-    """Sum arrays of one dtype over all processes, for operators that are under way."""
+    """Sum arrays of one dtype over all processes, for running operators."""
     whole = np.concatenate([a.reshape(-1) for a in arrays])
     total = _world.group.all_reduce_named(whole, key, f"exchange {key}")
     ends = np.cumsum([a.size for a in arrays])[:-1]
@@ -117,7 +117,7 @@ def _on_accelerators() -> bool:
 
 
 def shutdown() -> None:
-    """Leave the processes of the job; this one is alone then, and cannot join again.
+    """Leave the processes of the job; this process continues alone, and cannot join again.
 
     Example:
         >>> shutdown()
@@ -222,12 +222,12 @@ def mailbox_of(group: ProcessGroup) -> Mailbox:
 
 
 def is_elastic() -> bool:
-    """Return whether processes may come and go, so that `regroup` can be called."""
+    """Return whether processes may join and leave, so that `regroup` can be called."""
     return _world.joined and _world.worker.job.elastic
 
 
 def lost_reason() -> str:
-    """Return why a process of this group is gone; empty if all are there."""
+    """Return why a process of this group was lost; empty if none was."""
     return next(iter(_world.peers.lost_ranks.values()), "") if _world.peers is not None else ""
 
 
@@ -237,7 +237,7 @@ def has_waiting_processes() -> bool:
 
 
 def leave_group() -> None:
-    """Leave the group of an elastic job, so that all exchanges end that are under way; `regroup` begins the next."""
+    """Leave the current group: pending collectives fail; `regroup` starts the next."""
     if _world.peers is not None:
         _world.peers.leave_group()
 

@@ -130,7 +130,7 @@ def _check_process(value: Any) -> None:
 
 
 def set_kvstore_handle(handle: Any) -> None:
-    """Name the store whose servers are meant by `profile_process="server"`; distributed stores do it themselves.
+    """Set the store whose servers `profile_process="server"` means; distributed stores call this themselves.
 
     A server writes its trace to the configured file with `rank<r>_` before its name. Any worker can ask for it; it is
     enough that one does.
@@ -142,7 +142,7 @@ def set_kvstore_handle(handle: Any) -> None:
 
 
 def _forward_to_servers(process: Any, call: str, arguments: dict[str, Any]) -> bool:
-    """Pass a call on to the servers, if it is meant for them."""
+    """Forward a call to the servers if it is for them."""
     _check_process(process)
     if process != "server":
         return False
@@ -181,7 +181,7 @@ def pause(profile_process: str = "worker") -> None:
 
 
 def resume(profile_process: str = "worker") -> None:
-    """Go on recording after `pause`."""
+    """Resume recording after `pause`."""
     if _forward_to_servers(profile_process, "resume", {}):
         return
     if control.running and control.paused:

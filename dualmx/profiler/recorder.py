@@ -110,7 +110,7 @@ class Recorder(Listener):
         self.dropped = 0
 
     def forget_totals(self) -> None:
-        """Start the totals again."""
+        """Reset the totals."""
         with self.lock:
             self.totals.clear()
             self.values.clear()

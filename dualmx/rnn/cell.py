@@ -75,7 +75,7 @@ class BaseRNNCell:
         self.reset()
 
     def reset(self) -> None:
-        """Count steps and states anew, before another unrolling."""
+        """Reset the counters of steps and states, before another unrolling."""
         self._init_counter = -1
         self._counter = -1
         for cell in self._cells:
@@ -93,7 +93,7 @@ class BaseRNNCell:
 
     @property
     def state_info(self) -> list[dict[str, Any]]:
-        """Shape and layout of each state; 0 stands for the batch size."""
+        """Shape and layout of each state; 0 is the batch size."""
         raise NotImplementedError(f"{type(self).__name__} must define state_info")
 
     @property
@@ -308,7 +308,7 @@ class GRUCell(GatedCell):
 
 
 def gru_output(i2h: Any, h2h: Any, old: Any, activation: Any, prefix: str, activate: Any, axis: int = 1) -> Any:
-    """Combine the gates of a gated recurrent unit, which lie along `axis`."""
+    """Combine the gates of a gated recurrent unit, stacked along `axis`."""
     i2h_r, i2h_z, i2h_n = sym.SliceChannel(i2h, num_outputs=3, axis=axis, name=prefix + "_i2h_slice")
     h2h_r, h2h_z, h2h_n = sym.SliceChannel(h2h, num_outputs=3, axis=axis, name=prefix + "_h2h_slice")
     reset = sym.Activation(i2h_r + h2h_r, act_type="sigmoid", name=prefix + "_r_act")

@@ -13,7 +13,7 @@ from .cell import BaseRNNCell, GRUCell, LSTMCell, RNNCell, RNNParams, sequence
 
 
 class CellGroup(BaseRNNCell):
-    """What cells made of several cells share."""
+    """Base of cells made of several cells."""
 
     def __init__(self, params: RNNParams | None):
         super().__init__(prefix="", params=params)
@@ -128,7 +128,7 @@ class BidirectionalCell(CellGroup):
         self._adopt(r_cell)
 
     def __call__(self, inputs: Any, states: Any) -> Any:
-        """Raise: the reversed direction needs the whole sequence."""
+        """Raise: the reversed direction needs the complete sequence."""
         raise NotImplementedError("BidirectionalCell cannot be stepped; use unroll()")
 
     def unroll(
@@ -193,7 +193,7 @@ class DropoutCell(BaseRNNCell):
         layout: str = "NTC",
         merge_outputs: bool | None = None,
     ) -> tuple[Any, Any]:
-        """Drop out a whole sequence at once if it is merged; see `BaseRNNCell.unroll`."""
+        """Drop out a complete sequence at once if it is merged; see `BaseRNNCell.unroll`."""
         self.reset()
         given = sequence(length, inputs, layout, merge_outputs)
         if isinstance(given, Symbol):
@@ -328,7 +328,7 @@ _GATES = {
 
 
 class FusedRNNCell(BaseRNNCell):
-    """Recurrent layers over a whole sequence as one `RNN` operator, with one flat parameter vector.
+    """Recurrent layers over a sequence as one `RNN` operator, with one flat parameter vector.
 
     Args:
         num_hidden: size of output and states in one direction.
@@ -425,7 +425,7 @@ class FusedRNNCell(BaseRNNCell):
         return args
 
     def __call__(self, inputs: Any, states: Any) -> Any:
-        """Raise: the operator runs whole sequences."""
+        """Raise: the operator runs complete sequences."""
         raise NotImplementedError("FusedRNNCell cannot be stepped; use unroll()")
 
     def unroll(

@@ -140,7 +140,7 @@ class BucketSentenceIter(DataIter):
         return [self._described(self.label_name, self.default_bucket_key)]
 
     def reset(self) -> None:
-        """Shuffle and begin anew."""
+        """Shuffle, and return to the beginning."""
         self.curr_idx = 0
         random.shuffle(self.idx)
         self.nddata: list[Any] = []

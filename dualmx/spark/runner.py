@@ -99,7 +99,7 @@ def _serializer() -> Any:
 
 
 def _in_task(packed: bytes, env: dict[str, str]) -> tuple[int, Any]:
-    """On an executor: call the function in a process of its own, since those that Spark has are used again."""
+    """On an executor: call the function in a new process, because Spark reuses its own."""
     task = _pyspark().BarrierTaskContext.get()
     rank, hosts = task.partitionId(), [info.address.rpartition(":")[0] for info in task.getTaskInfos()]
     port = task.allGather(str(free_port(hosts[0])) if rank == 0 else "")[0]

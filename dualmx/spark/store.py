@@ -85,7 +85,7 @@ class Store:
         return f"{self._runs}/{run_id}"
 
     def get_checkpoint_path(self, run_id: str) -> str:
-        """Return the file with the weights of a run, and all that is needed to go on with it."""
+        """Return the file with the weights of a run and all that is needed to resume it."""
         return f"{self.get_run_path(run_id)}/checkpoint.ckpt"
 
     def get_logs_path(self, run_id: str) -> str:
@@ -103,7 +103,7 @@ class Store:
         raise NotImplementedError(f"{type(self).__name__} must define read")
 
     def write(self, path: str, content: bytes) -> None:
-        """Write a file, whole or not at all."""
+        """Write a file atomically."""
         raise NotImplementedError(f"{type(self).__name__} must define write")
 
     def delete(self, path: str) -> None:
@@ -157,7 +157,7 @@ class FilesystemStore(Store):
             raise self._failed("read", path, e) from None
 
     def write(self, path: str, content: bytes) -> None:
-        """Write a file, whole or not at all; folders on the way are made.
+        """Write a file atomically; missing folders are created.
 
         Raises:
             MXNetError: it cannot be written.

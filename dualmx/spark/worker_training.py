@@ -134,7 +134,7 @@ class TrainingSpec:
 
 
 class _PerProcessStrategy(MultiWorkerMirroredStrategy):
-    """Each process has batches of its own, of which all make one update.
+    """Strategy in which each process has its own batches and all make one update.
 
     Args:
         counts: how many rows each process has in an epoch.
@@ -156,7 +156,7 @@ class _PerProcessStrategy(MultiWorkerMirroredStrategy):
 
 
 class _Rows:
-    """Batches of this process; those who have read all their rows go on with batches of none."""
+    """Batches of this process; a process that has read all its rows continues with empty batches."""
 
     def __init__(self, job: TrainingSpec, reader: ParquetReader | None, batch_size: int, steps: int):
         self._job, self._reader, self._size, self._steps = job, reader, batch_size, steps
@@ -174,7 +174,7 @@ class _Rows:
 
 
 class _Checkpoints(History):
-    """Keeps the numbers of all epochs, those before this training included, and writes what is needed to go on."""
+    """Callback that keeps the logs of all epochs, earlier runs included, and writes what resuming needs."""
 
     def __init__(self, job: TrainingSpec, before: Mapping[str, Sequence[float]]):
         self._job, self._before = job, before

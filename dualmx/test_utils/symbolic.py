@@ -20,7 +20,7 @@ from .compare import assert_almost_equal, default_numeric_eps, host
 
 
 def _placed(what: str, names: Sequence[str], given: Any, ctx: Context, dtype: Any) -> dict[str, NDArray]:
-    """Return given values (a dict, or a list in the order of `names`) as arrays by name."""
+    """Return values (a dict, or a list in the order of `names`) as arrays by name."""
     if isinstance(given, Mapping):
         if set(given) != set(names):
             raise ArgumentError(f"{what}: got {sorted(given)}, expected {sorted(names)}")

@@ -76,7 +76,7 @@ class Vocabulary:
 
     @property
     def unknown_token(self) -> Any:
-        """What stands for tokens without a number."""
+        """The token that represents unknown tokens."""
         return self._unknown_token
 
     @property

@@ -42,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def examine(plan: JobPlan, python: str, interface: str = "", seconds: float = 5.0) -> dict[str, Any]:
-    """Ask all hosts of a plan, and this one, about themselves and the ways between them.
+    """Query all hosts of a plan, and this one, about themselves and the connections between them.
 
     Args:
         plan: its hosts, folder and program.
@@ -108,7 +108,7 @@ def differences(facts: Mapping[str, Any], matrix: Mapping[str, Mapping[str, Any]
 
 
 def page(found: Mapping[str, Any]) -> str:
-    """What was found, for people."""
+    """Format the findings for people."""
     facts, matrix = found["hosts"], found["matrix"]
     out = [f"{'host':20} {'name':12} {'user':10} {'python':8} {'cores':>5} {'clock':>18}  packages"]
     for name, f in facts.items():
@@ -144,7 +144,7 @@ def page(found: Mapping[str, Any]) -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the command line; returns 1 if something is wrong, 2 if nothing can be asked."""
+    """Run the command line; return 1 if something is wrong, 2 if no host can be queried."""
     o = parser().parse_args(argv)
     if not o.hosts:
         from ..cli import doctor

@@ -48,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def numbers(text: str, name: str, low: int) -> list[int]:
-    """Return the whole numbers of a list like `32,64`.
+    """Parse a list of integers like `32,64`.
 
     Raises:
         ArgumentError: something else, too small, too many, or twice.
@@ -65,7 +65,7 @@ def numbers(text: str, name: str, low: int) -> list[int]:
 
 
 def seconds_of(text: str, batches: Sequence[int]) -> list[float]:
-    """Return the times that `--tcomp` tells, one for each batch size.
+    """Return the times of `--tcomp`, one for each batch size.
 
     Raises:
         ArgumentError: no times, or not as many.
@@ -198,7 +198,7 @@ def _exchange(o: argparse.Namespace, sizes: Sequence[int]) -> Callable[[int, str
 
 
 def predicted(o: argparse.Namespace) -> dict[str, Any]:
-    """Return what the command tells, as plain data.
+    """Return the command's results as plain data.
 
     Raises:
         ArgumentError: an option is wrong. MXNetError: something could not be measured.

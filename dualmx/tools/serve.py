@@ -178,7 +178,7 @@ class Handler(BaseHTTPRequestHandler):
         """Say nothing of single requests."""
 
     def do_GET(self) -> None:
-        """Tell of the model, or that it is there."""
+        """Describe the model, or report that the server is alive."""
         model = self.server.model
         if self.path == "/health":
             self._tell(200, {"status": "ok"})

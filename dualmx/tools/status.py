@@ -121,7 +121,7 @@ def look(o: argparse.Namespace) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def show(o: argparse.Namespace) -> int:
-    """Print the states of the jobs, again and again with `--watch`; returns 2 if no job answers."""
+    """Print the status of the jobs, repeatedly with `--watch`; return 2 if no job answers."""
     seen = False
     while True:
         begun = time.monotonic()
@@ -141,7 +141,7 @@ def show(o: argparse.Namespace) -> int:
 
 
 def serve(o: argparse.Namespace) -> int:
-    """Tell the states of the jobs over HTTP until interrupted; returns 2 if the address cannot be listened on."""
+    """Serve the status of the jobs over HTTP until interrupted; return 2 if the address cannot be bound."""
     from .status_server import Server
 
     try:

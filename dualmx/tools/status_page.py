@@ -48,14 +48,14 @@ def size(number: float) -> str:
 
 
 def speeds(state: dict[str, Any]) -> str:
-    """How fast bytes travel in a job."""
+    """Return the data rates of a job."""
     if not state["wanted"]["server"]:
         return f"{size(state['sent_per_s'])}/s between the workers"
     return f"{size(state['received_per_s'])}/s to the servers, {size(state['sent_per_s'])}/s from them"
 
 
 def missing(state: dict[str, Any]) -> str:
-    """Who of a job has come, where not all have."""
+    """Describe which members of a job have joined, if not all have."""
     here = {role: sum(m["role"] == role for m in state["members"]) for role in state["wanted"]}
     return "coming together: " + ", ".join(f"{n} of {state['wanted'][r]} {r}s" for r, n in here.items())
 
@@ -128,7 +128,7 @@ def _job(state: dict[str, Any], least: float) -> Iterable[str]:
 
 
 def web_page(states: Sequence[dict[str, Any]], problems: Sequence[str], refresh: float, least: float) -> str:
-    """Return a page without scripts and outside resources, which loads itself anew.
+    """Return a self-reloading page without scripts and external resources.
 
     Args:
         states: of jobs, as `ps.status.ask` returns them, and the `command` of each.

@@ -73,7 +73,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """Looks at jobs every `interval` seconds, however many ask, and tells what it has seen.
+    """HTTP server that queries jobs every `interval` seconds, however many clients ask.
 
     Args:
         address: to listen on.
@@ -116,7 +116,7 @@ class Server(ThreadingHTTPServer):
             self._over.wait(max(self.interval, 0.1))
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer on a thread of its own, or hang up if there are too many."""
+        """Answer in a thread, or close the connection if there are too many."""
         if not self._clients.acquire(blocking=False):
             return self.shutdown_request(request)
         return super().process_request(request, client_address)

@@ -54,7 +54,7 @@ def _widened(values: Sequence[Any], target: np.dtype[Any]) -> bool:
 
 
 def _cast_inputs(made: Any, dtype: str | None) -> Any:
-    """Put casts before the inputs of the node that a function of `mx.sym` has just made; to a common type if `None`."""
+    """Insert casts before the inputs of the node that `mx.sym` has just made; to a common type if `None`."""
     node = made.entries[0][0] if isinstance(made, Symbol) else None
     if node is None or node.op is None:
         return made
@@ -115,7 +115,7 @@ def init(
     conditional_fp32_ops: Sequence[tuple[str, str, list[str]]] | None = None,
     fp32_ops: Sequence[str] | None = None,
 ) -> None:
-    """Make the operators of `mx.nd` and `mx.sym` cast what they are given; call it before the network is built.
+    """Make the operators of `mx.nd` and `mx.sym` cast their inputs; call it before building the network.
 
     Args:
         target_dtype: `"float16"` or `"bfloat16"`; the latter needs no scaled losses.
@@ -256,7 +256,7 @@ def list_loss_output_functions(target_dtype: Any) -> list[str]:
 
 
 def list_lp16_use_fp32_params(target_dtype: Any) -> dict[str, list[str]] | None:
-    """Inputs that stay in float32 beside 16-bit data, by operator; `None` if there are none."""
+    """Inputs that stay in float32 with 16-bit data, by operator; `None` if there are none."""
     if target_of(target_dtype).name == "float16":
         return None
     inputs = ["", "gamma", "beta", "moving_mean", "moving_var"]

@@ -67,7 +67,7 @@ class _Casts:
         return self.made[*key, dtype]
 
     def plain(self, entry: Entry) -> Entry:
-        """Return the converted form of an entry as it is."""
+        """Return the converted entry without a cast."""
         if entry[0].op is None:
             self.uses.setdefault(entry[0].name, set()).add("")
         return self.new[id(entry[0]), entry[1]]

@@ -31,7 +31,7 @@ class Graph:
         self._taken: set[str] = set()
 
     def fresh(self, name: str) -> str:
-        """Return `name`, or with a number behind it if it is taken."""
+        """Return `name`, with a number appended if it is in use."""
         found, k = name, 0
         while found in self._taken:
             k += 1

@@ -86,7 +86,7 @@ class HistogramCollector:
 
 
 def combine_histogram(old_hist: Histogram, arr: np.ndarray, new_min: float, new_max: float, new_th: float) -> Histogram:
-    """Add values to a histogram (counts, edges, least, largest, threshold), which gets more bins if they lie outside.
+    """Add values to a histogram (counts, edges, least, largest, threshold), which gets bins for values outside.
 
     Args:
         old_hist: the histogram.

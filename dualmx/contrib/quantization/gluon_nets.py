@@ -37,7 +37,7 @@ def _inputs(calib_data: Any, data_shapes: Any) -> list[tuple[str, tuple[int, ...
 
 
 def _traced(network: HybridBlock, given: list[tuple[str, tuple[int, ...]]], ctx: Context) -> tuple[Symbol, list[str]]:
-    """The graph of a block, and the names of its inputs; a loader may give labels behind them, which are dropped."""
+    """Return the graph of a block and its input names; labels that a loader appends are dropped."""
     error: Exception | None = None
     for count in range(len(given), 0, -1):
         names = ["data"] if count == 1 else [n for n, _ in given[:count]]
@@ -59,7 +59,7 @@ def quantize_net_v2(
     num_calib_examples: int | None = None, ctx: Context | None = None, LayerOutputCollector: Any = None,
     logger: Any = None,
 ) -> SymbolBlock:  # fmt: skip
-    """Return a block that computes with 8-bit integers in place of a float one.
+    """Return an 8-bit block of a float one.
 
     Args:
         network: an initialized `HybridBlock`.

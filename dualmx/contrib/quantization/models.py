@@ -58,7 +58,7 @@ def _quantized(
     dtype: str,
     ranges: bool,
 ) -> tuple[Symbol, dict[str, Symbol]]:
-    """Return the quantized graph and the float values that its ranges come from."""
+    """Return the quantized graph, and the float values that its ranges come from."""
     order = topological(sym.entries)
     chosen = chosen_nodes(order, set(names), set(operators), mode, ranges)
     quantizer = Quantizer(sym.entries, chosen, set(offline), dtype)
@@ -67,7 +67,7 @@ def _quantized(
 
 
 def quantized_params(qsym: Symbol, params: Mapping[str, NDArray]) -> Params:
-    """Return the arguments of a quantized graph: integers and their ranges in place of the weights read as such."""
+    """Return the arguments of a quantized graph: 8-bit weights, and their ranges."""
     made: Params = {}
     for name in qsym.list_arguments():
         if name in params:
@@ -126,7 +126,7 @@ def calib_graph(
     qsym: Symbol, arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray], collector: Any,
     calib_mode: str = "entropy", quantized_dtype: str = "int8", logger: Any = None,
 ) -> tuple[Symbol, Params, Params]:  # fmt: skip
-    """Set the ranges that a collector has found in the graph that `quantize_graph` returned.
+    """Set the collected ranges in the graph of `quantize_graph`.
 
     Returns:
         The network, its arguments, its auxiliary states.
@@ -169,7 +169,7 @@ def quantize_model(
     num_calib_examples: int | None = None, quantized_dtype: str = "int8", quantize_mode: str = "smart",
     quantize_granularity: str = "tensor-wise", logger: Any = None,
 ) -> tuple[Symbol, Params, Params]:  # fmt: skip
-    """Return a network that computes with 8-bit integers in place of a float one.
+    """Return an 8-bit network of a float one.
 
     Args:
         sym: the network, or the path of its JSON.

@@ -176,7 +176,7 @@ def _parsed(op: str, attrs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_ranges(symbol: Symbol, ranges: Mapping[str, tuple[float, float]]) -> Symbol:
-    """Return a quantized graph with the ranges that calibration found, by the names of the float values."""
+    """Return a quantized graph with calibrated ranges, by the names of the float values."""
     made: dict[int, Node] = {}
     for node in topological(symbol.entries):
         attrs, params = dict(node.attrs), dict(node.params)

@@ -115,7 +115,7 @@ class MXNetState(ObjectState):
         super().sync()
 
     def reset(self) -> None:
-        """Trace a network anew that exchanges values while it runs: it may have begun in a process that was alone."""
+        """Trace a network again if it runs collectives: it may have been traced in a single process."""
         blocks: list[Block] = []
         if isinstance(self.net, Block):
             self.net.apply(blocks.append)

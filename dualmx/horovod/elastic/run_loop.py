@@ -36,7 +36,7 @@ class HostsUpdatedInterrupt(RuntimeError):
 
 
 def run(func: Callable[..., T]) -> Callable[..., T]:
-    """Return a function that calls `func(state, ...)` until it returns, in whatever processes there are.
+    """Return a function that calls `func(state, ...)` until it returns, across changes of the membership.
 
     First all processes get the state of the first one. When one of them dies, its exchanges raise
     `HorovodInternalError` in the others: they go back to what was committed last. When one wants to join, `commit`

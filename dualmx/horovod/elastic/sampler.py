@@ -91,7 +91,7 @@ class ElasticSampler(Sampler):
         return {"epoch": self.epoch, "processed_indices": used, "own_indices": own}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Be where the sampler was that told its `state_dict`, and deal out what is left."""
+        """Restore `state_dict`, and divide what is left of the epoch."""
         self.epoch = state_dict["epoch"]
         for held, name in ((self._used, "processed_indices"), (self._own, "own_indices")):
             held[:] = False

@@ -40,7 +40,7 @@ class State:
             callback()
 
     def commit(self) -> None:
-        """Save the state, and let those take part who wait for it; all processes call it at the same place.
+        """Save the state, and admit waiting processes; all processes call it at the same point.
 
         Raises:
             HostsUpdatedInterrupt: processes wait to take part. HorovodInternalError: one is gone.
@@ -49,7 +49,7 @@ class State:
         self.check_host_updates()
 
     def check_host_updates(self) -> None:
-        """Let those take part who wait for it, without saving; all processes call it at the same place.
+        """Admit waiting processes without saving; all processes call it at the same point.
 
         Raises:
             HostsUpdatedInterrupt: processes wait to take part. HorovodInternalError: one is gone.
@@ -59,7 +59,7 @@ class State:
             raise HostsUpdatedInterrupt
 
     def save(self) -> None:
-        """Keep what there is, to be found by `restore`."""
+        """Keep the current values for `restore`."""
         raise NotImplementedError
 
     def restore(self) -> None:

@@ -92,7 +92,7 @@ class NetworkModel(Settings, Model, MLWritable, MLReadable):
 
     @staticmethod
     def _around(block: SymbolBlock) -> Any:
-        """What holds a network that was read."""
+        """Return the model around a network that was read."""
         return block
 
 

@@ -63,7 +63,7 @@ def one_name(what: str, name: str, value: Any) -> list[str]:
 
 
 def listed(what: str, name: str, value: Any) -> list[Any]:
-    """Return a list of anything, also if one thing is given."""
+    """Return a list; a single value becomes a list of one."""
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
@@ -88,7 +88,7 @@ _CHECKS: dict[str, Check] = {}
 
 
 class Settings(Params):
-    """Base of stages with settings, which are checked when they are set, and again when they are used."""
+    """Base of stages with Params, which are checked when they are set and when they are used."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
