@@ -243,7 +243,7 @@ class Block:
         return f"{type(self).__name__}(\n" + "\n".join(rows) + "\n)"
 
     def _listed_children(self) -> list[tuple[str, Any]]:
-        """Children that `repr` shows: those held in attributes."""
+        """Return the children in attributes, which `repr` shows."""
         return [(name, value) for name, value in self.__dict__.items() if isinstance(value, Block)]
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -390,7 +390,7 @@ class Block:
             param.cast(dtype)
 
     def shard(self, rules: Any) -> None:
-        """Tell how parameters are cut over a mesh: those already on a mesh move, the others follow at initialization.
+        """Set partition rules of parameters; arrays already on a mesh are resharded now, others at initialization.
 
         Args:
             rules: pairs (or a dict) of a regular expression, searched for in the names of the parameters, and a spec

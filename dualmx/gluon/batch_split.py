@@ -25,7 +25,7 @@ from .pytree import with_class_of, with_default_class
 
 
 def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: bool = True) -> list[NDArray]:
-    """Cut an array into `num_slice` parts along `batch_axis`.
+    """Split an array into `num_slice` parts along `batch_axis`.
 
     Args:
         data: any shape.
@@ -70,7 +70,7 @@ def _part_ends(shape: tuple[int, ...], num_slice: int, batch_axis: int, even_spl
 
 
 def split_and_load(data: Any, ctx_list: list[Context], batch_axis: int = 0, even_split: bool = True) -> list[NDArray]:
-    """Cut an array along `batch_axis` and put one part on each context.
+    """Split an array along `batch_axis` and put one part on each context.
 
     Args:
         data: an NDArray, a NumPy array or nested lists.
@@ -106,12 +106,12 @@ def split_and_load(data: Any, ctx_list: list[Context], batch_axis: int = 0, even
 
 
 def _dtype_of(data: Any) -> Any:
-    """The dtype that arrays made of NumPy's have: their own after `npx.set_np()`, float32 before."""
+    """The dtype of arrays made from NumPy's: their own after `npx.set_np()`, float32 before."""
     return data.dtype if isinstance(data, np.ndarray) and np_mode.array.get() else "float32"
 
 
 def _load_sharded(data: Any, mesh: Mesh, batch_axis: int) -> NDArray:
-    """Cut an array along `batch_axis` over the first axis of a mesh."""
+    """Shard an array along `batch_axis` over the first axis of a mesh."""
     if not isinstance(data, NDArray):
         data = with_default_class(nd.array(data, dtype=_dtype_of(data)))
     spec: list[Any] = [None] * data.ndim
@@ -120,7 +120,7 @@ def _load_sharded(data: Any, mesh: Mesh, batch_axis: int) -> NDArray:
 
 
 def _load_parts(host: Any, ctx_list: list[Context], batch_axis: int, even_split: bool, dtype: Any) -> list[NDArray]:
-    """Cut an array in the host's memory, where parts are made without a program, and put each on its context."""
+    """Split an array in host memory, where it needs no program, and put each part on its context."""
     ends = _part_ends(host.shape, len(ctx_list), batch_axis, even_split)
     whole_axes = (slice(None),) * (batch_axis % host.ndim)
     return [

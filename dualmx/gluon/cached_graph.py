@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class CachedGraph:
-    """The symbol of a block, and how to feed it; made by `trace_hybrid`, `of_block` or `of_symbol`."""
+    """The traced symbol of a block and its inputs; made by `trace_hybrid`, `of_block` or `of_symbol`."""
 
     error_prefix: str
     in_format: TreeDef
@@ -47,7 +47,7 @@ class CachedGraph:
 
     @classmethod
     def traced(cls, block: HybridBlock, args: tuple[Any, ...]) -> CachedGraph:
-        """Trace `hybrid_forward` once, with variables `data` (or `data0`, `data1`, ...) in place of `args`."""
+        """Trace `hybrid_forward` once, with variables `data` (or `data0`, `data1`, ...) for `args`."""
         return cls._traced(block, args, block._on_symbols)
 
     @classmethod
@@ -65,7 +65,7 @@ class CachedGraph:
 
     @classmethod
     def of_symbol(cls, outputs: Symbol, inputs: list[Symbol], params: dict[str, Parameter], where: str) -> CachedGraph:
-        """Wrap a ready symbol whose output format is that of its list of outputs."""
+        """Wrap a symbol whose output format is its list of outputs."""
         self = cls()
         self.error_prefix, self.in_format, self.inputs = where, [LEAF] * len(inputs), inputs
         fmt = LEAF if len(outputs.list_outputs()) == 1 else [LEAF] * len(outputs.list_outputs())

@@ -25,12 +25,12 @@ class CachedAccess(Block):
     _active: bool
 
     def _clear_cached_op(self) -> None:
-        """Forget what was traced; the next call traces anew, with the attributes as they are then."""
+        """Drop the traced graph; the next call traces with the current attributes."""
         object.__setattr__(self, "_graph", None)
 
     @property
     def _cached_graph(self) -> tuple[Any, ...]:
-        """Variables that stand for the inputs, and the symbol of the outputs; empty if nothing is traced."""
+        """The input variables, and the symbol of the outputs; empty if nothing is traced."""
         graph = self._graph
         return () if graph is None else (graph.inputs, graph.symbol)
 
@@ -170,7 +170,7 @@ class HybridBlock(CachedAccess, Block):
         self._op_hook: tuple[Callable[..., None], bool] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy traces anew."""
+        """Drop the traced graph from copies."""
         return {**self.__dict__, "_graph": None}
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -274,7 +274,7 @@ class HybridBlock(CachedAccess, Block):
         return self.hybrid_forward(nd, x, *args, **params)
 
     def _gather_shards(self, F: Any, params: dict[str, Any]) -> dict[str, Any]:
-        """The parameters as they are computed with, made of the parts by which they are held."""
+        """Return the parameters with sharded ones gathered for the computation."""
         specs = {name: str(p._shard) for name, p in self._reg_params.items() if p._extra_shard_axis}
         return {
             name: F.contrib.sharding_constraint(value, spec=specs[name], saved=False) if name in specs else value
@@ -307,7 +307,7 @@ class HybridBlock(CachedAccess, Block):
         )
 
     def _finish_deferred(self, ctx: Context, *args: Any) -> dict[str, Any]:
-        """This block's parameters, whose deferred initialization is finished with the shapes that `args` tell."""
+        """Finish deferred initialization with the shapes of `args`; return this block's parameters."""
         try:
             return {name: param.data(ctx) for name, param in self._reg_params.items()}
         except DeferredInitializationError:

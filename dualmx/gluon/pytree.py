@@ -84,7 +84,7 @@ def _numpy(a: Any) -> Any:
 
 
 def to_np_class(fresh: Any) -> Any:
-    """Give the classic arrays and symbols in a fresh result, which nothing else holds, NumPy semantics."""
+    """Give the classic arrays and symbols in a new result, which has no other reader, NumPy semantics."""
     return tree_map(_numpy, fresh)
 
 

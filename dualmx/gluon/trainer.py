@@ -39,7 +39,7 @@ class StoreLink:
         raise NotImplementedError
 
     def _reset_kvstore(self) -> None:
-        """Let the next step make the store anew; raises if other processes share it."""
+        """Make the store again at the next step; raises if other processes share it."""
         if getattr(self, "_distributed", None):
             raise MXNetError("Trainer: a distributed store cannot be made anew")
         self._kvstore: Any = None
@@ -101,7 +101,7 @@ class StoreLink:
             self._init_params()
 
     def _init_kvstore(self) -> None:
-        """Make the store, if one is needed, and decide who updates."""
+        """Make the store, if one is needed, and decide where updates run."""
         self._check_sparse()
         store = self._make_store()
         if store is not None:
@@ -161,7 +161,7 @@ class StoreLink:
         return param.grad_req != "null" and param._grad_stype == "row_sparse"
 
     def _check_sparse(self) -> None:
-        """Raise if row_sparse parameters cannot be kept as asked for."""
+        """Raise if the store cannot hold row_sparse parameters as requested."""
         if self._contains_sparse_weight:
             if self._kvstore_params["kvstore"] is None:
                 raise ArgumentTypeError("Trainer: kvstore=None: row_sparse parameters need a store, or the name of one")
@@ -217,7 +217,7 @@ class StoreLink:
                 self._kvstore._updater.set_states(content)
 
     def _parameter_moved(self) -> None:
-        """Look at the contexts again before the next step."""
+        """Check the contexts again before the next step."""
         self._moved = True
 
     def _fetch_rows(self, param: Parameter, row_ids: NDArray | None) -> None:
@@ -328,7 +328,7 @@ class Trainer(StoreLink):
         return contexts or []
 
     def _shard_states(self, axis: str) -> None:
-        """Cut the states along an axis of the mesh that the parameters are on."""
+        """Shard the states along an axis of the parameters' mesh."""
         if not all(isinstance(c, Mesh) for c in self._contexts):
             raise ArgumentError(
                 f"Trainer: shard_states={axis!r}: the parameters are on {self._contexts}; initialize them on a "
@@ -398,7 +398,7 @@ class Trainer(StoreLink):
         flush()
 
     def _default_step(self) -> bool:
-        """True unless a subclass exchanges or applies gradients in its own way, which two methods are made for."""
+        """True unless a subclass overrides one of the two methods that exchange or apply gradients."""
         return (
             getattr(self._allreduce_grads, "__func__", None) is Trainer._allreduce_grads
             and getattr(self._update, "__func__", None) is Trainer._update

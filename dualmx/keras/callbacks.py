@@ -60,7 +60,7 @@ class History(Callback):
     """
 
     def on_train_begin(self, logs: dict[str, float] | None = None) -> None:
-        """Begin anew."""
+        """Reset."""
         self.epoch: list[int] = []
         self.history: dict[str, list[float]] = {}
 
@@ -160,7 +160,7 @@ class EarlyStopping(_Watching):
         self._weights: list[np.ndarray] | None = None
 
     def on_train_begin(self, logs: dict[str, float] | None = None) -> None:
-        """Begin anew."""
+        """Reset."""
         super().on_train_begin(logs)
         self.stopped_epoch = self._waited = 0
         self._weights = None
@@ -264,7 +264,7 @@ class CSVLogger(Callback):
         self._rows: list[dict[str, float]] = []
 
     def on_train_begin(self, logs: dict[str, float] | None = None) -> None:
-        """Begin anew."""
+        """Reset."""
         self._rows = []
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:

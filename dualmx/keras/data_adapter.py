@@ -78,7 +78,7 @@ class IterableAdapter:
         return iter(self._batches)
 
     def _some(self, steps: int) -> Iterator[Batch]:
-        """The next batches of an iteration that goes on from epoch to epoch."""
+        """Return the next batches of an iteration that continues across epochs."""
         for _ in range(steps):
             if self._lasting is None:
                 self._lasting = self._fresh()
@@ -183,7 +183,7 @@ def batches_of(
 
 
 class _RepeatAdapter:
-    """Batches of arrays, drawn anew each time."""
+    """Batches of arrays, shuffled again in each epoch."""
 
     def __init__(self, arrays: ArrayAdapter):
         self._arrays, self._times = arrays, itertools.count()

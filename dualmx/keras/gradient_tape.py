@@ -91,7 +91,7 @@ class GradientTape:
             yield
 
     def reset(self) -> None:
-        """Forget what was watched, and that the gradients were asked for."""
+        """Forget what was watched and recorded."""
         self._watched, self._used = [], False
 
     def gradient(
@@ -167,7 +167,7 @@ def _array(source: Any) -> NDArray:
 
 
 def _leaves(tree: Any) -> list[Any]:
-    """What nested lists, tuples and dicts hold."""
+    """Return the leaves of nested lists, tuples and dicts."""
     found: list[Any] = []
     map_leaves(found.append, tree)
     return found

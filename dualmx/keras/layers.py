@@ -45,7 +45,7 @@ _INITIALIZERS: dict[str, Callable[[], Any]] = {
 
 
 def _initial(who: str, name: str, wanted: Any) -> Any:
-    """Return an initializer, which may be given by Keras's name."""
+    """Return an initializer from an initializer or its Keras name."""
     if wanted is None or isinstance(wanted, initializer.Initializer):
         return wanted
     if not isinstance(wanted, str):
@@ -617,7 +617,7 @@ class _Merge(_Described, HybridBlock):
     """A layer of a list of arrays."""
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any) -> Any:
-        """Merge the arrays, given one by one or in a list."""
+        """Merge the arrays, passed one by one or in a list."""
         found = list(x) if not args and isinstance(x, (list, tuple)) else [x, *args]
         if len(found) < 2:
             raise ArgumentError(f"{type(self).__name__}: expected a list of two or more arrays")
@@ -718,7 +718,7 @@ class GRU(_Recurrent):
 
 
 class SimpleRNN(_Recurrent):
-    """tanh of what comes in and of the state."""
+    """tanh of a linear function of input and state."""
 
     _kind = staticmethod(lambda units, **settings: rnn.RNN(units, activation="tanh", **settings))
 

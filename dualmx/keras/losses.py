@@ -73,12 +73,12 @@ class Loss:
         return rows_of(values, what)
 
     def call(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
-        """Return the losses; the first axis counts the rows, means are taken over others."""
+        """Return the loss of each row (first axis), averaged over other axes."""
         raise NotImplementedError(f"{type(self).__name__} must define call")
 
 
 class SparseCategoricalCrossentropy(Loss):
-    """-log of the probability of the right class, given by its number.
+    """-log of the probability of the true class, which labels give by its number.
 
     Args:
         from_logits: predictions are logits; otherwise probabilities.
@@ -324,7 +324,7 @@ mse, mae = mean_squared_error, mean_absolute_error
 
 
 def get(wanted: Any) -> Loss:
-    """Return a loss, given by Keras's name, as a loss of gluon, or as a function of labels and predictions.
+    """Return a loss from Keras' name, a gluon loss, or a function of labels and predictions.
 
     Raises:
         ArgumentError: an unknown name. ArgumentTypeError: something else.

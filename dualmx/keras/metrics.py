@@ -41,11 +41,11 @@ class Metric:
         return self.value(self.state())
 
     def reset_state(self) -> None:
-        """Begin anew."""
+        """Reset."""
         self.reset()
 
     def reset_states(self) -> None:
-        """Begin anew."""
+        """Reset."""
         self.reset_state()
 
     def reset(self) -> None:
@@ -88,7 +88,7 @@ class MeanMetricWrapper(Metric):
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Reset."""
         self._sums: dict[Any, NDArray] = {}
         self._rows = 0
 
@@ -152,7 +152,7 @@ class _OfMetric(Metric):
 
 
 def sparse_categorical_accuracy(y_true: NDArray, y_pred: NDArray) -> NDArray:
-    """1 where the largest prediction is that of the right class, given by its number."""
+    """1 where the largest prediction is the true class, which labels give by its number."""
     found = nd.argmax(y_pred, axis=-1)
     return found == numbers(y_true, y_pred).astype(found.dtype)
 
@@ -163,12 +163,12 @@ def categorical_accuracy(y_true: NDArray, y_pred: NDArray) -> NDArray:
 
 
 def binary_accuracy(y_true: NDArray, y_pred: NDArray) -> NDArray:
-    """1 where predictions lie on the label's side of ½."""
+    """1 where predictions are on the label's side of ½."""
     return (y_pred > 0.5).astype(y_pred.dtype) == same(y_true, y_pred)
 
 
 def accuracy_of(loss: Loss) -> Callable[[NDArray, NDArray], NDArray]:
-    """Return what "accuracy" means beside a loss; by the shapes if the loss does not tell."""
+    """Return the accuracy that "accuracy" means with a loss; chosen by shapes if the loss does not decide."""
     if isinstance(loss, losses.SparseCategoricalCrossentropy):
         return sparse_categorical_accuracy
     if isinstance(loss, losses.CategoricalCrossentropy):
@@ -214,14 +214,14 @@ class CategoricalAccuracy(MeanMetricWrapper):
 
 
 class BinaryAccuracy(MeanMetricWrapper):
-    """Share of predictions that lie on the label's side of a threshold."""
+    """Fraction of predictions on the label's side of a threshold."""
 
     def __init__(self, name: str = "binary_accuracy", dtype: Any = None, threshold: float = 0.5):
         super().__init__(lambda y, p: (p > threshold).astype(p.dtype) == same(y, p), name)
 
 
 class SparseTopKCategoricalAccuracy(MeanMetricWrapper):
-    """Share of rows whose class, given by its number, is among the `k` largest predictions."""
+    """Fraction of rows whose class number is among the `k` largest predictions."""
 
     def __init__(self, k: int = 5, name: str = "sparse_top_k_categorical_accuracy", dtype: Any = None):
         super().__init__(lambda y, p: _among(numbers(y, p), p, k), name)
@@ -294,7 +294,7 @@ class _Hits(Metric):
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Reset."""
         self._counts = np.zeros(2)
 
     reset_state = reset
@@ -359,7 +359,7 @@ class AUC(Metric):
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Reset."""
         self._counts = np.zeros((2, len(self._thresholds)))
         self._totals = np.zeros(2)
 
@@ -385,7 +385,7 @@ class AUC(Metric):
 
 
 def get(wanted: Any, loss: Loss, workers: int = 1) -> Any:
-    """Return a metric, given by name, as a metric of `mx.metric`, or as a function of labels and predictions.
+    """Return a metric from a name, an `mx.metric`, or a function of labels and predictions.
 
     Args:
         wanted: one of these.

@@ -60,7 +60,7 @@ class Training:
     def compile(
         self: Any, optimizer: Any = "rmsprop", loss: Any = None, metrics: Any = None, run_eagerly: bool = False
     ) -> None:
-        """Choose how the model is trained, in the scope in which it was made.
+        """Configure training, in the scope in which the model was created.
 
         Args:
             optimizer: a name, or an optimizer of `keras.optimizers` or `mx.optimizer`.
@@ -255,12 +255,12 @@ class Training:
     # -- steps
 
     def reset_metrics(self) -> None:
-        """Let the loss and the metrics begin anew."""
+        """Reset the loss and the metrics."""
         for metric in self._finish_deferred("reset_metrics").all:
             metric.reset()
 
     def _values(self: Any, strategy: Strategy | None) -> dict[str, float]:
-        """The loss and the metrics so far, of all workers if a strategy is given."""
+        """Return the loss and the metrics so far, over all workers of a strategy."""
         chosen = self._compiled
         states = [m.state() for m in chosen.all]
         if strategy is not None and strategy.workers > 1:
@@ -270,7 +270,7 @@ class Training:
         return {m.name: m.value(s) for m, s in zip(chosen.all, states, strict=True)}
 
     def _loaded(self: Any, arrays: Sequence[Any], dtype: Any = None) -> list[tuple[NDArray, ...]]:
-        """Cut arrays over the devices; returns the arrays of each device that gets rows."""
+        """Split arrays over the devices; return the arrays of each device that gets rows."""
         dtype = self._dtype() if dtype is None else dtype
         rows = len(arrays[0])
         contexts = self._strategy.contexts[:rows]
@@ -391,7 +391,7 @@ class _Progress:
 
 
 class Model(Training, Block):
-    """A network with `compile`, `fit`, `evaluate` and `predict`; it belongs to the strategy in whose scope it is made.
+    """A network with `compile`, `fit`, `evaluate` and `predict`, under the strategy in whose scope it was created.
 
     Args:
         net: a gluon Block; or nothing in a subclass that defines `call`; or `inputs`.
@@ -436,7 +436,7 @@ class Model(Training, Block):
 
     @property
     def distribute_strategy(self) -> Strategy:
-        """The strategy in whose scope the model was made."""
+        """The strategy in whose scope the model was created."""
         return self._strategy
 
     def call(self, *inputs: Any) -> Any:
@@ -466,7 +466,7 @@ class Model(Training, Block):
             return super().__call__(*args)
 
     def forward(self, *inputs: Any) -> Any:
-        """Compute the outputs; weights are made at the first call."""
+        """Compute the outputs; weights are created at the first call."""
         if self._missing():
             self.build(*inputs)
         return self.call(*inputs)

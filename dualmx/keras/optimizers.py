@@ -84,7 +84,7 @@ _NAMES = {
 
 
 def get(wanted: Any) -> optimizer.Optimizer:
-    """Return an optimizer, which may be given by Keras's or MXNet's name.
+    """Return an optimizer from an optimizer, or its Keras or MXNet name.
 
     Raises:
         ArgumentError: an unknown name. ArgumentTypeError: something else.

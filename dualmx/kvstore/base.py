@@ -124,5 +124,5 @@ def check_capability(capability: Any) -> None:
 
 
 def unknown(name: str, known: list[str]) -> ArgumentError:
-    """Return the error for a store nobody knows."""
+    """Return the error for an unknown store type."""
     return ArgumentError(f"kvstore.create: name={name!r}: unknown store; {suggest(name, known)}")

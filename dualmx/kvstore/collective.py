@@ -89,7 +89,7 @@ class CollectiveKVStore(KVStore):
         return sums
 
     def set_optimizer(self, optimizer: Optimizer) -> None:
-        """Update the stored values by `optimizer` at each push, in every process alike; all of them call it.
+        """Update the stored values by `optimizer` at each push, equally in every process; all of them call it.
 
         Raises:
             ArgumentTypeError: no Optimizer. ArgumentError: the processes have different ones. MXNetError: one is gone.
@@ -123,7 +123,7 @@ class CollectiveKVStore(KVStore):
 
     @staticmethod
     def _groups(arrays: Sequence[NDArray]) -> list[list[int]]:
-        """Numbers of arrays that can travel together: on one context, and dense or not."""
+        """Return indices of arrays that can be fused: on one context, and all dense or all sparse."""
         kinds: dict[Any, list[int]] = {}
         for i, a in enumerate(arrays):
             kinds.setdefault((str(a.context), a.stype), []).append(i)

@@ -21,7 +21,7 @@ _data_of = attrgetter("_data")
 
 
 def can_compile(optimizer: Optimizer) -> bool:
-    """Whether its updates apply the same formulas until its settings change, and their numbers can be told."""
+    """Whether its updates use the same formulas until its settings change, and their scalars are known."""
     return (
         in_one_call(optimizer)
         and optimizer.is_pure_formula
@@ -74,7 +74,7 @@ class CompiledUpdate:
         )
 
     def matches(self, weights: Sequence[NDArray], terms: Sequence[Sequence[np.ndarray]]) -> bool:
-        """Whether `run` does what is asked for."""
+        """Whether `run` computes this update."""
         for weight, known, count, some in zip(weights, self._weights, self._counts, terms, strict=True):
             if weight is not known or count != len(some):
                 return False

@@ -45,7 +45,7 @@ class Compression:
         self._residual: dict[Any, NDArray] = {}
 
     def __call__(self, slot: Any, gradient: NDArray, turn: int = 0) -> NDArray:
-        """Return what is sent of `gradient`; `slot` tells the residuals of different arrays apart.
+        """Return the compressed `gradient`; `slot` identifies the residual of an array.
 
         With `residuals`, a push that the worker before this one has begun, by its number `turn`, is made as it was.
 

@@ -71,12 +71,12 @@ class MemberStore(KVStore):
 
     @property
     def rank(self) -> int:
-        """Number of this worker, from 0; in an elastic job among those who take part in the batch under way."""
+        """Rank of this worker, from 0; in an elastic job among the members of the current round."""
         return self._worker.rank if self._elastic is None else self._elastic.position
 
     @property
     def num_workers(self) -> int:
-        """Workers of the job; in an elastic job those who take part in the batch under way."""
+        """Workers of the job; in an elastic job the members of the current round."""
         return self._worker.job.workers if self._elastic is None else len(self._elastic.members)
 
     @property
@@ -84,13 +84,13 @@ class MemberStore(KVStore):
         return self._kv.elastic
 
     def _sync_before_pull(self) -> None:
-        """In an elastic job: end the batch under way if anything was pushed for it."""
+        """In an elastic job: end the current round if anything was pushed for it."""
         if self._elastic is not None:
             self._elastic.sync_before_pull()
 
     @property
     def is_recovery(self) -> bool:
-        """Whether this process takes the place of a worker that died, or joins others that began before it.
+        """Whether this process replaces a worker that died, or joins workers that started before it.
 
         `init` and `set_optimizer` keep what the servers have then; the script goes on at round `completed_rounds`.
         """
@@ -227,7 +227,7 @@ class DistKVStore(MemberStore):
         self._kv.wait(self._kv.put(self._number, arrays, **more))
 
     def _drop_slices(self, keys: Sequence[Any]) -> None:
-        """Make servers forget all slices of whole keys but the first,
+        """Make servers drop all slices of complete keys but the first,
         which a worker left that died in `_unslice_keys`."""
         self._know(keys, whole=False)
         self._kv.wait(self._kv.drop(self._number, keys, first=1))
@@ -248,7 +248,7 @@ class DistKVStore(MemberStore):
         return worker.job.elastic and self.rank != 0 and missed
 
     def _setup_barrier(self, what: str, keys: Any = ()) -> None:
-        """Wait until all workers have made the same preparation; one that comes back has made it before."""
+        """Wait until all workers have made the same preparation; a restarted worker has made it before."""
         count = self._prepared_by[what] = self._prepared_by.get(what, 0) + 1
         more = f" and {len(keys) - 1} more" if len(keys) > 1 else ""
         which = f"of key {keys[0]!r}{more}" if keys else f"number {count}"
@@ -314,7 +314,7 @@ class DistKVStore(MemberStore):
             self._pending_pushes.update(dict.fromkeys(arrays, queued))
 
     def _is_single_dense(self, what: str, key: Any, a: Any) -> bool:
-        """Whether a call is for one dense array that fits, which is quickly told; others are looked at closely."""
+        """Whether a call is for one dense array of the stored shape: a quick check, others take the slow path."""
         if (type(key) is not str and type(key) is not int) or not isinstance(a, NDArray) or a.is_sparse:
             return False
         like, v = self._specs.get(key), a._value
@@ -328,7 +328,7 @@ class DistKVStore(MemberStore):
             )
 
     def _begin_round(self, keys: list[Any]) -> None:
-        """Before keys are pushed: wait for their last pushes, and tell the servers what has changed."""
+        """Before a push: wait for the last pushes of its keys, and send changed settings to the servers."""
         if self._pending_pushes:
             self._wait_for_pushes(keys)
         if self._optimizer is not None:
@@ -340,7 +340,7 @@ class DistKVStore(MemberStore):
                 self._count(self._optimizer, keys)
 
     def _count(self, optimizer: Optimizer, keys: list[Any]) -> None:
-        """Count an update, and let the schedule come to the rate that the servers make it with."""
+        """Count an update, and advance the schedule to the rate that the servers use for it."""
         before = optimizer.num_update
         optimizer._update_count(keys)
         if optimizer.lr_scheduler is not None and optimizer.num_update > before:
@@ -426,7 +426,7 @@ class DistKVStore(MemberStore):
         self._setup_barrier("broadcast", self._keys("broadcast", key)[0])
 
     def row_sparse_pull(self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None) -> None:
-        """As in the local store; the rows that are asked for travel, each once.
+        """As in the local store; only the requested rows are sent, each once.
 
         Raises:
             ArgumentError: see `KVStore.row_sparse_pull`; or rows that are not there. MXNetError: a peer is gone.
@@ -547,7 +547,7 @@ class DistKVStore(MemberStore):
         self._kv.wait(self._kv.ask_all("kvstore.set_optimizer", message))
 
     def _unslice_keys(self) -> None:
-        """Put keys that lie in slices together on one server each."""
+        """Move keys that are stored in slices to one server each."""
         if self._unsliced:
             return
         self._unsliced = True
@@ -629,7 +629,7 @@ class DistKVStore(MemberStore):
         states.save(self, fname, extra)
 
     def restore_snapshot(self, fname: str) -> Any:
-        """Go on from a snapshot, with any number of servers; in place of `init` and `set_optimizer`, by all workers.
+        """Restore a snapshot, with any number of servers; replaces `init` and `set_optimizer`, on all workers.
 
         `completed_rounds` is what it was then; workers of ranks that were there draw the random numbers that followed.
 

@@ -53,7 +53,7 @@ class SamplePool:
         return {rank: self.rows[a:b] for rank, a, b in zip(members, [0, *ends[:-1]], ends, strict=True)}
 
     def mark_used(self, members: Sequence[int], used: Sequence[int]) -> None:
-        """A batch of `members` is over; the samples of those that are not in `used` come again."""
+        """End a batch of `members`; samples of those that are not in `used` are drawn again."""
         shares = self.next_shares(members)
         left = [self.rows[sum(map(len, shares.values())) :]]
         missed = [rows for rank, rows in shares.items() if rank not in used and len(rows)]
@@ -127,7 +127,7 @@ class ElasticSampler:
                 self._batches.mark(self._name, epoch, one.number + 1)
 
     def _end(self) -> None:
-        """The batch under way is over."""
+        """End the current batch."""
         if self._batches is None:
             members = self._members
             self._pool.mark_used(members, members)
@@ -147,7 +147,7 @@ class ElasticSampler:
 
     @property
     def epoch(self) -> int:
-        """Of the batch under way, from 0."""
+        """Epoch of the current batch, from 0."""
         return self._pool.epoch
 
     def __iter__(self) -> Iterator[np.ndarray]:
@@ -166,7 +166,7 @@ class ElasticSampler:
         self._kv._contributes_zero = False
 
     def __len__(self) -> int:
-        """Batches that are left of the epoch if nobody comes or goes."""
+        """Batches left in the epoch if the membership stays."""
         left, count, members = len(self._pool.rows), 0, len(self._members)
         while left:
             left -= sum(batch_sizes(left, members, self._pool._batch_size))

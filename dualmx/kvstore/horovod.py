@@ -104,7 +104,7 @@ class BytePS(Horovod):
 
 @KVStoreBase.register
 class TestStore(AllReduceStore):
-    """Sums over the arrays that it is given, and keeps nothing: the least that a Trainer needs of a store.
+    """Sums over the arrays of a push, and stores nothing: the least that a Trainer needs.
 
     Example:
         >>> import dualmx as mx

@@ -152,7 +152,7 @@ class KVStore(KVStoreBase):
         return pairs
 
     def init_lazily(self, keys: Sequence[Any], arrays: Sequence[NDArray]) -> None:
-        """`init` with arrays that are copied when the stored values are first asked for; until then they are these."""
+        """`init` with arrays that are copied when the stored values are first read."""
         for k in keys:
             if k in self._stored:
                 raise ArgumentError(f"kvstore.init: key {k!r} was initialized before")
@@ -379,7 +379,7 @@ class KVStore(KVStoreBase):
             self._replicas.stale = True
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
-        """Write the optimizer's states to a file, whole or not at all.
+        """Write the optimizer's states to a file, atomically.
 
         Raises:
             MXNetError: no optimizer is set, or the file cannot be written.

@@ -29,7 +29,7 @@ from .states import gather_states, read_states, send_states
 
 
 class _TrackedCopies:
-    """Arrays that hold the rows of a table, but for those that have changed since.
+    """Copies of a table's rows, with the rows that changed since.
 
     Args:
         arrays: which have them all now.
@@ -88,7 +88,7 @@ class MixedKVStore(MemberStore):
     # -- keys
 
     def expect_rows(self, key: Any) -> None:
-        """Say before `init` that the gradients of keys will be row_sparse: servers keep these, whatever their values.
+        """Declare before `init` that the gradients of keys will be row_sparse: servers store these keys.
 
         Args:
             key: a key or a list of keys.
@@ -257,7 +257,7 @@ class MixedKVStore(MemberStore):
             write_changed(self._servers, few)
 
     def row_sparse_pull(self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None) -> None:
-        """As in the local store; of tables the rows that are asked for travel, each once.
+        """As in the local store; only the requested rows of tables are sent, each once.
 
         Raises:
             ArgumentError: see `KVStore.row_sparse_pull`; or rows that are not there. MXNetError: a peer is gone.
@@ -287,7 +287,7 @@ class MixedKVStore(MemberStore):
         self._copies.pop(key, None)
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
-        """Compress what the workers sum, as a `"device"` store does; rows of tables travel as they are.
+        """Compress what the workers sum, as a `"device"` store does; rows of tables are sent uncompressed.
 
         Raises:
             ArgumentError: an unknown type or setting.
@@ -359,7 +359,7 @@ class MixedKVStore(MemberStore):
 
 
 def _rows(group: list[NDArray], idle: bool) -> np.ndarray:
-    """Numbers of the rows that arrays hold, in any order; all of them where one is dense."""
+    """Return the row ids that arrays store, in any order; all of them if one is dense."""
     if idle:
         return np.empty(0, np.int64)
     found = [

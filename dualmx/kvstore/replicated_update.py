@@ -18,7 +18,7 @@ _NOT_DETERMINISTIC = (LBSGD, SGLD)
 
 
 def is_replica_deterministic(optimizer: Any) -> bool:
-    """True if an optimizer, given the same gradients on several devices, is known to record the same update on each."""
+    """True if an optimizer records the same update on every device for the same gradients."""
     kind = type(optimizer)
     return (
         isinstance(optimizer, Optimizer)
@@ -68,7 +68,7 @@ def step_as_spmd(
 
 
 class ReplicatedUpdater:
-    """The updaters of all contexts, made from that of the first one, whose states are the ones that are saved.
+    """Updaters of all contexts, made from that of the first one, whose states are saved.
 
     Args:
         first: updater of the first context.

@@ -51,7 +51,7 @@ def union_ids(ids: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def select_rows(found: RowIdsAndValues, ids: np.ndarray) -> RowIdsAndValues:
-    """Those rows that have the numbers `ids`, all of which were found."""
+    """Return the rows with the numbers `ids`, all of which are present."""
     if len(ids) == len(found[0]):
         return found
     return ids, found[1][np.searchsorted(found[0], ids)]

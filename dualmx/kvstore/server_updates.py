@@ -41,7 +41,7 @@ CALLS = ("set_config", "set_state", "pause", "resume", "dump")
 
 
 def handle_command(message: Message) -> Record:
-    """Do what a worker asks for by `send_command_to_servers`.
+    """Handle a worker's `send_command_to_servers`.
 
     Raises:
         ArgumentError: an optimizer as a pickle, or no call of the profiler.
@@ -89,7 +89,7 @@ def index_of(key: Any, number: int) -> str:
 
 
 def _same_shape_groups(batch: list[ShardGradient]) -> Iterator[list[ShardGradient]]:
-    """Cut a batch into groups that few programs suffice for, whatever comes together: alone, or `GROUP_SIZE` alike."""
+    """Divide a batch into groups that few programs serve: single shards, or `GROUP_SIZE` of one shape."""
     if len(batch) == 1:
         yield batch
         return
@@ -127,7 +127,7 @@ class StoreUpdater:
         ] = {}  # until the settings change
 
     def apply(self, batch: list[tuple[Shard, Any]]) -> list[Value]:
-        """Return the values of the slices after an update by the gradients given with them."""
+        """Return the values of shards after an update by their gradients."""
         values: dict[int, Value] = {}
         others: list[ShardGradient] = []
         for held, total in batch:
@@ -149,7 +149,7 @@ class StoreUpdater:
         return [values[id(held)] for held, _ in batch]
 
     def _is_frequent(self, batch: list[ShardGradient]) -> bool:
-        """Whether these slices often come together, so that one program for all of them pays."""
+        """Whether these shards often come together, so that one program for all of them pays."""
         which = tuple([id(held) for held, _ in batch])
         if which in self._frequent_groups:
             return True
@@ -162,7 +162,7 @@ class StoreUpdater:
         return True
 
     def _allocate(self, batch: list[Shard]) -> dict[int, np.ndarray]:
-        """Memory for the next values; what is small lies together, so that it can be lent as one."""
+        """Allocate memory for the next values; small ones are contiguous, so that they are shared as one block."""
         values: dict[int, np.ndarray] = {}
         sizes = [h.value.nbytes + -h.value.nbytes % CACHE_LINE for h in batch]
         block, at = np.empty(0, np.uint8), 0
@@ -175,7 +175,7 @@ class StoreUpdater:
         return values
 
     def _update_rows(self, held: Shard, total: IndexedSlices) -> MutableTable:
-        """Update some rows where they lie."""
+        """Update some rows in place."""
         where, index = (held.key, held.number), index_of(held.key, held.number)
         weight = self._weight(held)
         self._make_state(index, weight)
@@ -192,13 +192,13 @@ class StoreUpdater:
         return table
 
     def _make_state(self, index: str, weight: NDArray) -> None:
-        """Make the state of a table that is not there yet; it holds all rows."""
+        """Create the missing state of a table, with all rows."""
         if index not in self.updater.states:
             made = self.optimizer.create_state_multi_precision(index, _dense_storage(weight))
             self.updater.states[index], self.updater.states_synced[index] = made, True
 
     def _update(self, batch: list[ShardGradient], into: dict[int, Any], keeps: bool) -> None:
-        """Update slices, and put their values into the memory in `into`; into new memory where `keeps` asks for it."""
+        """Update shards, and write their values to the memory in `into`; to new memory if `keeps` requires it."""
         kept, weights, terms, ids = [], [], [], []
         for held, some in batch:
             value, weight = self._weights.get((held.key, held.number), (None, None))
@@ -221,7 +221,7 @@ class StoreUpdater:
             self._weights[held.key, held.number] = (value, keep)
 
     def _release_values(self, slices: Iterable[Shard]) -> None:
-        """Before an update: drop the old values, which lie in the weights' own memory, so that it can be written to.
+        """Before an update: release the old values, which share the weights' memory, so that it can be written.
 
         As long as somebody looks at a value, such as an answer that is not sent yet, XLA makes the next one elsewhere.
         """
@@ -235,7 +235,7 @@ class StoreUpdater:
     def _record(
         self, which: tuple[int, ...], slices: list[Shard], weights: list[NDArray], terms: list[list[np.ndarray]]
     ) -> None:
-        """Record an update, and remember it if it is likely to come again."""
+        """Record an update, and compile it if it is likely to be repeated."""
         indices = [index_of(h.key, h.number) for h in slices]
         lying = [
             [from_borrowed_numpy(t.reshape(w.shape), _CPU) for t in ts] for ts, w in zip(terms, weights, strict=True)
@@ -250,7 +250,7 @@ class StoreUpdater:
             self._compiled[which] = (slices, update if update.compile() else None)
 
     def _worth_compiling(self, which: tuple[int, ...], slices: list[Shard], indices: list[str]) -> bool:
-        """Whether an update is likely to come again, and can be learned."""
+        """Whether an update is likely to be repeated, and can be compiled."""
         often = len(which) == 1 or which in self._frequent_groups
         failed = which in self._compiled and self._compiled[which][1] is None
         states = self.updater.states
@@ -378,7 +378,7 @@ def _fitted(state: Any, held: Shard) -> Any:
 
 
 def _dense_storage(weight: NDArray) -> NDArray:
-    """The dense array that a weight lies in."""
+    """Return the dense array that stores a weight."""
     return weight.to_dense() if isinstance(weight, RowSparseNDArray) else weight
 
 

@@ -85,7 +85,7 @@ def on_device(state: Any) -> Any:
 
 
 def join_slices(pieces: Sequence[Any], sizes: Sequence[int], shape: tuple[int, ...]) -> Any:
-    """The state of a whole key from the states of its slices, of `sizes` elements."""
+    """Return the state of a complete key from the states of its slices, of `sizes` elements."""
     if len(pieces) == 1 or pieces[0] is None:
         return pieces[0]
     if isinstance(pieces[0], tuple):

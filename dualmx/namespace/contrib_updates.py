@@ -107,7 +107,7 @@ def multi_adamw_update(
     size: int = 0,
     **params: Any,
 ) -> Any:
-    """`adamw_update` of several weights in one call; rates and decays are given for each.
+    """`adamw_update` of several weights in one call, with a rate and decay for each.
 
     Raises:
         ArgumentError: lists of different lengths.

@@ -30,7 +30,7 @@ def _flatten(what: str, value: Any) -> tuple[list[NDArray], Any]:
 
 
 def _restore(arrays: list[NDArray], shape: Any) -> Any:
-    """Nest `arrays` as `shape` says; those used are taken out of the list."""
+    """Nest `arrays` as `shape` says, removing them from the list."""
     return arrays.pop(0) if shape == 0 else [_restore(arrays, inner) for inner in shape]
 
 
@@ -96,7 +96,7 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
 def while_loop(
     cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], loop_vars: Any, max_iterations: int | None = None
 ) -> tuple[Any, Any]:
-    """Run `func` while `cond` holds, at most `max_iterations` times.
+    """Run `func` while `cond` is true, at most `max_iterations` times.
 
     Args:
         cond: `(*loop_vars) -> one number`, true to go on.

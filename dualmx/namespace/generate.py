@@ -124,7 +124,7 @@ def split_arguments(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
 
 
 def _shift_inputs(given: dict[str, Any], placed: list[str], present: list[Input]) -> None:
-    """Let inputs given by position be those that exist under these parameters, in their order, as in MXNet."""
+    """Assign positional inputs to those that exist under these parameters, in order, as in MXNet."""
     names = [i.name for i in present]
     if len(placed) == len(names) and any(n not in names for n in placed):
         values = [given.pop(n) for n in placed]
@@ -134,7 +134,7 @@ def _shift_inputs(given: dict[str, Any], placed: list[str], present: list[Input]
 
 
 def _check_absent(op: Op, given: dict[str, Any], present: list[Input], parsed: dict[str, Any]) -> None:
-    """Raise if an input was given that does not exist under these parameters."""
+    """Raise if an input is given that does not exist under these parameters."""
     for i in op.inputs:
         if i not in present and i.when is not None and given.get(i.name) is not None:
             raise ArgumentError(
@@ -241,7 +241,7 @@ def _with_fast_path(function: Callable[..., Any], call: Call, n: int) -> Callabl
 
 
 def _call_sparse(call: Call, arrays: list[NDArray], runtime: tuple[float, ...], out: Any) -> Any:
-    """Run a call that takes sparse arrays, or asks for a storage type."""
+    """Run a call with sparse inputs or a storage type."""
     if out is not None:
         sparse.invoke_out(call, arrays, _targets(call, out), runtime)
         return out
@@ -250,7 +250,7 @@ def _call_sparse(call: Call, arrays: list[NDArray], runtime: tuple[float, ...], 
 
 
 def cache_prepared_call(prepared: dict[Any, Any], n: int, kwargs: dict[str, Any], found: Any) -> None:
-    """Keep a prepared call for the keywords `kwargs`, unless they hold arrays or what cannot be hashed."""
+    """Cache a prepared call by the keywords `kwargs`, unless they contain arrays or unhashable values."""
     if any(isinstance(v, NDArray) for v in kwargs.values()):
         return
     if len(prepared) > 1024:

@@ -32,7 +32,7 @@ def public_names(name: str) -> tuple[str, str]:
 
 
 def submodule(parent: ModuleType, name: str, doc: str) -> ModuleType:
-    """Return the sub-namespace `name` of `parent`, made and registered if it is new."""
+    """Return the submodule `name` of `parent`, created and registered if it is new."""
     path = f"{parent.__name__}.{name}"
     found = sys.modules.get(path)
     if found is None:

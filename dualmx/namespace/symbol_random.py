@@ -12,7 +12,7 @@ from ..symbol.symbol import Symbol, create
 
 
 def _draw(kind: str, sampled: dict[str, Any], numbers: dict[str, Any], kwargs: dict[str, Any]) -> Symbol:
-    """Make a `_sample_` node when the distribution is given by symbols, a `_random_` node when by numbers.
+    """Make a `_sample_` node for a distribution given by symbols, a `_random_` node for numbers.
 
     `sampled` and `numbers` hold the same values under the parameter names of the two kinds of ops.
     """
@@ -103,6 +103,6 @@ SAMPLERS = (
 
 
 def populate(room: ModuleType) -> None:
-    """Put the samplers into `room` (`mx.sym.random`), in place of the generated functions of the same names."""
+    """Put the samplers into `room` (`mx.sym.random`), replacing generated functions of the same names."""
     for fn in SAMPLERS:
         setattr(room, fn.__name__, fn)

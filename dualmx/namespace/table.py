@@ -73,7 +73,7 @@ SCALAR_FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def binary_function(name: str, arrays: str, right: str, left: str, equal: str | None = None) -> Callable[..., Any]:
-    """Return the function `name(lhs, rhs)`; operands of which one is sparse are computed with `equal` if alike."""
+    """Return the function `name(lhs, rhs)`; sparse operands of equal shape are computed by `equal`."""
     call, on_numbers = OPS[arrays].call(), SCALAR_FUNCTIONS[name]
     with_right, with_left = ScalarCalls(right), ScalarCalls(left)
 

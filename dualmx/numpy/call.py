@@ -94,7 +94,7 @@ def call_op_all(name: str, *arrays: NDArray, **params: Any) -> list[Any]:
 
 
 def is_symbolic(arrays: Sequence[Any]) -> bool:
-    """True if a symbol is among the arguments, so that a node is made instead of a result."""
+    """True if an argument is a symbol, so that a node is made instead of a result."""
     return any(isinstance(a, Symbol) for a in arrays)
 
 
@@ -143,7 +143,7 @@ def _same_kind(given: onp.dtype, wanted: onp.dtype, what: str) -> None:
 
 
 def write_out(result: Any, out: Any, what: str) -> Any:
-    """Return a result that several operators made, or write it to `out`."""
+    """Return the result of several operators, or write it to `out`."""
     if out is None:
         return result
     found = target(out, what)
@@ -184,7 +184,7 @@ def one_axis(axis: Any, ndim: int, what: str) -> int:
 
 
 def axis_of(axis: Any, a: Any, what: str) -> int:
-    """Return an axis of `a` counted from the front; of a symbol, whose shape is unknown, as it is."""
+    """Return an axis of `a` counted from the front; unchanged for a symbol, whose shape is unknown."""
     return int(axis) if isinstance(a, Symbol) else one_axis(axis, a.ndim, what)
 
 

@@ -100,7 +100,7 @@ BINARY: dict[str, tuple[str, str, str]] = {
 
 
 def _masked(result: Any, where: Any, out: Any, what: str) -> Any:
-    """Return the result where a mask holds, elsewhere what `out` held (0 without `out`)."""
+    """Return the result where a mask is true, elsewhere the old values of `out` (0 without `out`)."""
     from .creation import array, zeros_like
     from .searching import where as choose
 

@@ -290,7 +290,7 @@ def _broadcast_value(a: ndarray, value: NDArray) -> Any:
 
 
 def _rewrite(a: ndarray, value: NDArray) -> None:
-    """Make `a` hold `value`, through its root if it is a view."""
+    """Rebind `a` to `value`, through its base if it is a view."""
     x = a._meta
     if x is not None and x.view_base is not None:
         write_view(x.view_base, x.view_ops, value)

@@ -94,7 +94,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> ndarray:
 
 
 def roll(a: Any, shift: Any, axis: Any = None) -> ndarray:
-    """Return `a` with elements shifted along `axis`, or in the flattened array; they come in again at the other end."""
+    """Return `a` with elements shifted cyclically along `axis`, or in the flattened array."""
     return call_op("_np_roll", as_array(a, "roll"), shift=axes_of(shift, "roll"), axis=axes_of(axis, "roll"))
 
 
@@ -319,7 +319,7 @@ def _split(what: str, ary: Any, sections: Any, axis: int, even: bool) -> list[nd
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
-    """Return the parts of `ary` along `axis`: as many equal ones, or those between the given positions."""
+    """Return the parts of `ary` along `axis`: a number of equal ones, or those between positions."""
     return _split("split", ary, indices_or_sections, axis, True)
 
 

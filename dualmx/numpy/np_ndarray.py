@@ -293,7 +293,7 @@ class ndarray(NDArray):
     # -- autograd
 
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
-        """Make this array a variable with a zero gradient buffer (an `ndarray`); an upstream graph is cut off."""
+        """Make this array a variable with a zero gradient buffer (an `ndarray`), detached from its graph."""
         super().attach_grad(grad_req, stype)
 
     @property

@@ -40,7 +40,7 @@ COMPARISON = {
 
 
 def operand(b: Any, beside: ndarray) -> Any:
-    """Return an operand as an array beside another or as a number, NotImplemented if it is neither.
+    """Return an operand as an array like another or as a number, NotImplemented if it is neither.
 
     Raises:
         ArgumentTypeError: it is a classic array, which follows other rules.

@@ -39,7 +39,7 @@ def _size(size: Size, what: str) -> tuple[int, ...] | None:
 
 
 def _parameter(value: Any, what: str, name: str, least: float | None = None, open_end: bool = False) -> Any:
-    """Return a parameter as a number or an array; a number must not lie below `least` (or at it)."""
+    """Return a parameter as a number or an array; a number below `least` (or equal to it) raises."""
     if is_number(value):
         if least is not None and (value < least or (open_end and value == least)):
             raise ArgumentError(f"random.{what}: {name}={value}: expected a number {'>' if open_end else '>='} {least}")

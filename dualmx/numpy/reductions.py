@@ -21,7 +21,7 @@ def _initial(value: Any) -> dict[str, Any]:
 
 
 def _masked(a: ndarray, where: Any, neutral: Any) -> ndarray:
-    """Return `a` with `neutral` where the mask does not hold."""
+    """Return `a` with `neutral` where the mask is false."""
     if where is True or where is None:
         return a
     from .creation import array, full_like
@@ -208,7 +208,7 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> nd
 
 
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-    """Return how many elements over `axis` are other than 0: an int of the whole array, else an int64 array."""
+    """Return the number of nonzero elements over `axis`: an int for all elements, else an int64 array."""
     found = sum(as_array(a, "count_nonzero") != 0, axis, "int64", keepdims)
     return int(found.item()) if axis is None and not keepdims else found
 

@@ -16,7 +16,7 @@ from .np_ndarray import as_np_class, ndarray
 
 
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
-    """Return `x` where `condition` holds, else `y`; without both, the positions where it holds, one array per axis.
+    """Return `x` where `condition` is true, else `y`; without both, the true positions, one array per axis.
 
     Example:
         >>> import dualmx as mx
@@ -97,7 +97,7 @@ def unique(
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> ndarray:
-    """Return how often each whole number from 0 on occurs in `x`, or the sums of the weights."""
+    """Return how often each integer from 0 on occurs in `x`, or the sums of the weights."""
     a = as_array(x, "bincount", "x")
     if weights is None:
         return call_op("_npi_bincount", a, minlength=minlength)

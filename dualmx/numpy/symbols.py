@@ -117,7 +117,7 @@ def make_node(
 
 
 def split_outputs(found: Symbol) -> list[Any]:
-    """Return the outputs of a node as symbols of their own."""
+    """Return each output of a node as a symbol."""
     return [_Symbol([entry]) for entry in found.entries]
 
 

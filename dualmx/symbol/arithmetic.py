@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class NotImplementedForSymbol(MXNetError):
-    """An operation that needs values, asked of a symbol, which has none before it is bound."""
+    """An operation that needs values, called on a symbol, which has none before it is bound."""
 
     def __init__(self, what: str):
         super().__init__(f"{what} is not implemented for Symbol: it has no values; bind it, or use NDArray")
@@ -67,7 +67,7 @@ BINARY: dict[str, tuple[_OpNames, _OpNames, _OpNames]] = {
 
 
 def is_scalar(value: Any) -> bool:
-    """True for what may stand beside a symbol as a scalar."""
+    """True for scalars that operators of symbols accept."""
     return isinstance(value, (numbers.Number, np.generic))
 
 

@@ -30,7 +30,7 @@ class _Current(type):
 
 
 class AttrScope(metaclass=_Current):
-    """Attaches string attributes to every node made inside its `with` block; scopes nest, the inner one wins.
+    """Attaches string attributes to every node made in its `with` block; the innermost scope wins.
 
     Raises:
         ArgumentError: a value is not a string.

@@ -64,7 +64,7 @@ def _arrays_by_name(what: str, names: Sequence[str], given: Any, partial: bool) 
 def _all_shapes(
     order: Sequence[Node], variables: Mapping[str, Node], given: Mapping[str, Any]
 ) -> dict[Key, ShapeT | None]:
-    """Return the shapes that follow from those `given` by name; `MXNetError` if one of a variable does not."""
+    """Return all shapes inferred from those `given` by name; `MXNetError` if a variable's shape stays unknown."""
     given = {n: (s,) if isinstance(s, int) else tuple(s) if isinstance(s, list) else s for n, s in given.items()}
     shapes = infer_shapes(order, initial_shapes(order, [(variables[n], s) for n, s in given.items() if n in variables]))
     missing = [n for n, v in variables.items() if not is_known(shapes.get((id(v), 0)))]
@@ -248,7 +248,7 @@ class Binding(SymbolBase):
         return kind(self, ctx, args, grads, reqs, states, group2ctx)
 
     def eval(self: Symbol, ctx: Context | None = None, **kwargs: NDArray) -> list[NDArray]:  # pyright: ignore[reportGeneralTypeIssues]
-        """Run the graph once on arrays given by variable name and return the outputs, in inference mode.
+        """Run the graph once in inference mode on arrays by variable name, and return the outputs.
 
         Raises:
             ArgumentError: a variable has no array.

@@ -134,7 +134,7 @@ def _by_position(op: Op, args: Sequence[Any], symbols: dict[str, SymbolBase], ra
 
 
 def _fill_inputs(node: Node, names: Sequence[str], symbols: Mapping[str, SymbolBase]) -> None:
-    """Fill the inputs of `node`: given symbols, automatic variables for the others; optional ones may be absent."""
+    """Fill the inputs of `node`: given symbols, automatic variables for others; optional ones may be absent."""
     op = node.op
     assert op is not None
     schema = {} if op.variadic else {i.name: i for i in op.inputs}

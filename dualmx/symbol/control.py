@@ -33,7 +33,7 @@ def _flatten(what: str, value: Any) -> tuple[list[Entry], Any]:
 
 
 def _unflatten(entries: list[Entry], shape: Any) -> Any:
-    """Nest symbols of `entries` as `shape` says; those used are taken out of the list."""
+    """Nest symbols of `entries` as `shape` says, removing them from the list."""
     return Symbol([entries.pop(0)]) if shape == 0 else [_unflatten(entries, inner) for inner in shape]
 
 
@@ -57,7 +57,7 @@ class _SubgraphTracer:
         return len(self.inputs) - 1
 
     def graph(self, scope: str, heads: Sequence[Entry], own: Mapping[int, int]) -> tuple[Subgraph, list[int]]:
-        """Cut out the graph of `heads` made in `scope`.
+        """Extract the graph of `heads` made in `scope`.
 
         Args:
             scope: value of the attribute that marks the nodes made for the graph.
@@ -100,7 +100,7 @@ def _placeholders(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _scope_outputs(scope: str, entries: Sequence[Entry], own: Mapping[int, int]) -> list[Entry]:
-    """Heads that are results of the scope's own operators, one of each; copies stand for all others."""
+    """Heads that are results of the scope's own operators, one of each; others are copied."""
     seen: set[int] = set()
     heads = []
     for node, index in entries:
@@ -192,7 +192,7 @@ def while_loop(
     max_iterations: int | None = None,
     name: str = "while_loop",
 ) -> tuple[Any, Any]:
-    """Run `func` while `cond` holds, at most `max_iterations` times; one node of the graph.
+    """Run `func` while `cond` is true, at most `max_iterations` times; one node of the graph.
 
     Args:
         cond: `(*loop_vars) -> one number`, true to go on.

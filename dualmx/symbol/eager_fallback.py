@@ -27,7 +27,7 @@ from .subgraph import Subgraph, any_node, subgraphs_of
 
 
 class EagerGraph:
-    """A graph as a sequence of recorded operators; takes the place of the call that `graph_call` returns.
+    """A graph as a sequence of recorded operators, used instead of the call of `graph_call`.
 
     Args:
         entries: the heads.
@@ -147,7 +147,7 @@ CONTROL_FLOW_RULES: dict[str, Callable[..., list[NDArray]]] = {
 
 
 def needs_eager_fallback(entries: Sequence[Entry]) -> bool:
-    """True if the graph holds an operator written in Python, or one whose results' shapes depend on values."""
+    """True if the graph has an operator written in Python, or one whose result shapes depend on values."""
     return any_node(
         entries, lambda node: isinstance(node.op, PythonNodeOp) or (node.op is not None and node.op.dynamic)
     )

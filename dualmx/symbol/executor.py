@@ -130,7 +130,7 @@ class RecordedForward:
         return variable
 
     def heads(self) -> list[NDArray]:
-        """Return the recorded outputs for one backward; later calls record the forward pass again, leaving states."""
+        """Return the recorded outputs for one backward; later calls record the forward again, states unchanged."""
         heads, self._heads = self._heads, None
         if heads is None:
             with without_recording():
@@ -254,7 +254,7 @@ class Executor:
 
     @staticmethod
     def _get_dict(names: Sequence[str], ndarrays: Sequence[Any]) -> dict[str, Any]:
-        """Return arrays by name; raises `ArgumentError` if a name comes twice."""
+        """Return arrays by name; raises `ArgumentError` for a duplicate name."""
         twice = sorted({n for n in names if list(names).count(n) > 1})
         if twice:
             raise ArgumentError(f"Executor: several arrays are called {twice[0]!r}: give each a name of its own")

@@ -26,7 +26,7 @@ Dtypes = list[type[Any] | None]
 def match_by_name(
     order: Sequence[Node], args: Sequence[Any], kwargs: Mapping[str, Any], what: str
 ) -> list[tuple[Node, Any]]:
-    """Pair variables with facts given by position (in the order of the arguments) or by name.
+    """Pair variables with facts given by position (in argument order) or by name.
 
     Raises:
         ArgumentError: both ways are used, or too many are given. MXNetError: no variable of a given name.
@@ -48,7 +48,7 @@ def match_by_name(
 
 
 def initial_shapes(order: Sequence[Node], given: Sequence[tuple[Node, Any]]) -> dict[int, ShapeT | None]:
-    """Shapes to start from: those given, and the `__shape__` attributes of the other variables."""
+    """Initial shapes: those given, and the `__shape__` attributes of other variables."""
     known = {id(n): parse_shape(n.attrs["__shape__"]) for n in order if n.op is None and "__shape__" in n.attrs}
     for node, shape in given:
         if not isinstance(shape, tuple):
@@ -61,7 +61,7 @@ def initial_shapes(order: Sequence[Node], given: Sequence[tuple[Node, Any]]) -> 
 
 
 def initial_dtypes(order: Sequence[Node], given: Sequence[tuple[Node, Any]]) -> dict[int, np.dtype]:
-    """Dtypes to start from: those given, and the `__dtype__` attributes of the other variables."""
+    """Initial dtypes: those given, and the `__dtype__` attributes of other variables."""
     known: dict[int, np.dtype] = {}
     for node in order:
         if node.op is None and "__dtype__" in node.attrs:

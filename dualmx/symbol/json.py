@@ -237,7 +237,7 @@ _ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\
 
 
 def to_json(entries: Sequence[Entry], remove_amp_cast: bool = True) -> str:
-    """Return the JSON text of the graph below `entries`, without `amp_cast` nodes if so asked."""
+    """Return the JSON text of the graph below `entries`, optionally without `amp_cast` nodes."""
     version = f'"attrs": {{"mxnet_version": ["int", {MXNET_VERSION}]}}'
     return _graph_to_json(without_casts(entries) if remove_amp_cast else entries, remove_amp_cast, [version])
 
@@ -266,7 +266,7 @@ def _graph_to_json(entries: Sequence[Entry], remove_amp_cast: bool, further: Seq
 
 
 def without_casts(entries: Sequence[Entry]) -> list[Entry]:
-    """Return entries of a graph in which the readers of a cast made by mixed precision read its input directly."""
+    """Return entries of a graph without the casts of mixed precision."""
     order = topological(entries)
     if not any(node.op is not None and node.op.traits.is_amp_cast for node in order):
         return list(entries)

@@ -81,7 +81,7 @@ def graph_call(symbol: SymbolBase, train: bool, states_only: bool = False) -> tu
 
 
 def is_mirrored(node: Node) -> bool:
-    """True if a backward pass makes the results of a node again: its attribute or the environment asks for it."""
+    """True if the backward pass recomputes the results of a node: by its attribute or the environment."""
     assert node.op is not None
     if node.attrs.get("__force_mirroring__", "").lower() in ("true", "1"):
         return True
@@ -119,7 +119,7 @@ def _interned(key: Any, make: Callable[[], Call]) -> Call:
 
 
 def call_with_constants(node: Node, train: bool, shape: tuple[int, ...] | None = None) -> Call:
-    """Return the call of a node in the given mode, with parameters that vary at run time fixed to the node's values."""
+    """Return the call of a node in the given mode, with runtime scalars fixed to the node's values."""
     assert node.op is not None
     params = dict(node.params) if shape is None else {**node.params, "shape": shape}
     runtime = [n for n in params if node.op.params[n].runtime]

@@ -69,7 +69,7 @@ class Node:
         return 1 if self.op is None else self.call.n_visible
 
     def output_name(self, index: int) -> str:
-        """Name of output `index`: the bare name for a variable, `<name>_<output>` otherwise."""
+        """Name of output `index`: the variable's name, or `<name>_<output>`."""
         if self.op is None:
             return self.name
         if index < len(self.op.output_names):
@@ -98,7 +98,7 @@ def present_inputs(op: Op, params: Mapping[str, Any]) -> list[Input]:
 
 
 def arity_param(op: Op) -> str | None:
-    """Name of the parameter of a variadic op that holds the number of its inputs."""
+    """Name of the parameter of a variadic op that counts its inputs."""
     return next((p for p in ARITY_PARAMS if p in op.params), None)
 
 
@@ -146,7 +146,7 @@ def split_variables(order: Sequence[Node]) -> tuple[list[Node], list[Node]]:
 
 
 def copy_graph(entries: Sequence[Entry], substitutions: Mapping[int, Entry] | None = None) -> list[Entry]:
-    """Copy the graph below `entries`; variables whose `id` is in `swap` are replaced by the entry given there."""
+    """Copy the graph below `entries`; variables whose `id` is in `swap` are replaced by its entry."""
     substitutions = substitutions or {}
     made: dict[int, Node] = {}
 

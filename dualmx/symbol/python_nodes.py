@@ -37,7 +37,7 @@ class PythonNodeCall(Call):
         return tuple((s, as_dtype(t)) for s, t in zip(shapes, dtypes, strict=True))
 
     def apply(self, inputs: Sequence[Any], key: Any = None, runtime: Sequence[Any] = ()) -> tuple[Any, ...]:
-        """Stand for the results while shapes are inferred."""
+        """Return placeholders of the results while shapes are inferred."""
         found = self.infer(tuple((tuple(v.shape), np.dtype(v.dtype)) for v in inputs))
         name = self.op.spec.op_type  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -116,7 +116,7 @@ def host_op(attrs: Mapping[str, str]) -> PythonNodeOp:
 def host_node(
     op: PythonNodeOp, name: str, args: Sequence[Any], named: Mapping[str, SymbolBase], attrs: Mapping[str, str]
 ) -> Node:
-    """Connect a node to its inputs; automatic variables stand for missing ones.
+    """Connect a node to its inputs; automatic variables for missing ones.
 
     Raises:
         ArgumentError: more inputs than it has, or an unknown one. ArgumentTypeError: an input is not a symbol.

@@ -19,7 +19,7 @@ Inferred = Mapping[str, Any]
 
 
 class Subgraph:
-    """A graph of its own inside a node; its variables, in depth-first order, are fed by inputs of the node.
+    """A graph inside a node; its variables, in depth-first order, are fed by inputs of the node.
 
     Args:
         entries: its heads.
@@ -163,7 +163,7 @@ def state_positions(node: Node) -> list[int]:
 
 
 def any_node(entries: Sequence[Entry], test: Callable[[Node], bool]) -> bool:
-    """True if `test` holds for a node of the graph below `entries`, graphs inside nodes included."""
+    """True if `test` is true for a node of the graph below `entries`, subgraphs included."""
     return any(
         test(node) or any(any_node(g.entries, test) for g in subgraphs_of(node)) for node in topological(entries)
     )

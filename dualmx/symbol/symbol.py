@@ -140,7 +140,7 @@ class Symbol(Arithmetic, Inference, Binding, Fluent):
         return user_visible(self._only_node("attr").attrs).get(key)
 
     def list_attr(self, recursive: bool = False) -> dict[str, str]:
-        """Attributes and parameters of the node as text; empty for a group. For whole graphs use `attr_dict`."""
+        """Attributes and parameters of the node as text; empty for a group. For complete graphs use `attr_dict`."""
         if recursive:
             raise DeprecationWarning("Symbol.list_attr(recursive=True) is deprecated; use attr_dict()")
         return user_visible(self.entries[0][0].attrs) if self.name is not None else {}
@@ -267,7 +267,7 @@ class Symbol(Arithmetic, Inference, Binding, Fluent):
         raise NotImplementedForSymbol("backward")
 
     def as_nd_ndarray(self) -> Symbol:
-        """Return the symbol itself: it stands for classic arrays."""
+        """Return the symbol itself, which is classic."""
         return self
 
     def as_np_ndarray(self) -> Any:
@@ -281,7 +281,7 @@ class Symbol(Arithmetic, Inference, Binding, Fluent):
         return self
 
     def optimize_for(self, backend: str, *args: Any, **kwargs: Any) -> Symbol:
-        """Return the symbol itself: XLA fuses whole graphs, which is what MXNet's backends are for.
+        """Return the symbol itself: XLA fuses complete graphs, which is what MXNet's backends are for.
 
         Args:
             backend: `"MKLDNN"`, `"MKLDNN_QUANTIZE"` or `"TensorRT"`.

@@ -161,7 +161,7 @@ class _Start:
         self._given: set[int] = set()
 
     def take(self, at: int, ctx: Context) -> NDArray:
-        """Variable number `at`; asking for one again draws all anew."""
+        """Return variable number `at`; a repeated request draws all values again."""
         if not self._values or at in self._given:
             self._values = self._draw(ctx)
             self._given = set()

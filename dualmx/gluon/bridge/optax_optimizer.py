@@ -121,7 +121,7 @@ class OptaxOptimizer(Optimizer):
         return self._rate
 
     def adopt(self, other: Optimizer) -> None:
-        """Take over the transformation, which state files do not hold, from the optimizer in use."""
+        """Keep the transformation of the current optimizer, since state files do not store it."""
         if isinstance(other, OptaxOptimizer):
             self._tx, self._calls, self._rate, self._rate_at = other._tx, other._calls, None, other._rate_at
 

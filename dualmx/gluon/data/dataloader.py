@@ -133,7 +133,7 @@ class DataLoader:
             self._prefetch_queue = self._start()
 
     def clean(self) -> None:
-        """Drop batches made ahead of the next pass."""
+        """Drop prefetched batches of the next pass."""
         self._prefetch_queue = None
 
     def __del__(self) -> None:
@@ -148,7 +148,7 @@ def _make(dataset: Dataset, batchify: Callable[[Any], Any] | None, indices: Any)
 
 
 class _PrefetchQueue:
-    """One pass whose batches are asked for before they are needed."""
+    """One pass whose batches are requested before they are needed."""
 
     def __init__(self, batches: Any, count: int):
         self._batches = iter(batches)

@@ -45,7 +45,7 @@ class Dataset:
         raise NotImplementedError(f"{type(self).__name__} must define __len__")
 
     def host_item(self, idx: int) -> Any:
-        """Return item `idx` with NumPy arrays in place of NDArrays."""
+        """Return item `idx` with NDArrays converted to NumPy."""
         return to_host(self[idx])
 
     def host_batch(self, indices: Sequence[int]) -> Any:

@@ -41,7 +41,7 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """Visits 0 to `length - 1` in an order drawn anew for each pass, with NumPy's global generator."""
+    """Visits 0 to `length - 1` in a new random order each pass, by NumPy's global generator."""
 
     def __init__(self, length: int):
         self._length = length

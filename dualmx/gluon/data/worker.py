@@ -36,7 +36,7 @@ _ALIGN = 64
 
 
 class Failure(NamedTuple):
-    """An exception raised in a worker, with its traceback as text; `error` is `None` if it could not travel."""
+    """An exception raised in a worker, with its traceback as text; `error` is `None` if it cannot be pickled."""
 
     error: BaseException | None
     text: str
@@ -60,7 +60,7 @@ def flatten(obj: Any, pickler: type[pickle.Pickler] = pickle.Pickler) -> tuple[b
 
 
 def dump(head: bytes, raws: Sequence[memoryview]) -> tuple[int, int]:
-    """Return descriptor and size of a new memory file that holds what `flatten` returned, arrays aligned."""
+    """Return descriptor and size of a new memory file with the result of `flatten`, arrays aligned."""
     at = _HEAD.size + _PLACE.size * len(raws) + len(head)
     places = []
     for raw in raws:
@@ -96,7 +96,7 @@ def _memory_file() -> int:
 
 
 def receive(sock: socket.socket, size: int) -> bytes | None:
-    """Return exactly `size` bytes, `None` if the other side is gone."""
+    """Return exactly `size` bytes, `None` at the end of the connection."""
     parts = []
     while size:
         try:
@@ -133,7 +133,7 @@ def serve(sock: socket.socket, dataset: Any, batchify: Callable[[Any], Any] | No
 
 
 def reply(sock: socket.socket, ticket: int, kind: int, answer: Any) -> bool:
-    """Send one answer; false if nobody listens any more."""
+    """Send one reply; false if the connection is closed."""
     try:
         fd, size = dump(*flatten(answer))
     except Exception as e:
@@ -174,7 +174,7 @@ def _be_worker(seed: int) -> None:
 
 
 def receive_object(sock: socket.socket) -> tuple[int, Any] | None:
-    """Return `(ticket, object)` of the next message of the parent process, `None` if it is gone."""
+    """Return `(ticket, object)` of the parent's next message, `None` if it is gone."""
     head = receive(sock, REQUEST.size)
     if head is None:
         return None
@@ -189,7 +189,7 @@ def send_object(sock: socket.socket, ticket: int, pickled: bytes) -> None:
 
 
 def worker_from_pickle(sock: socket.socket) -> None:
-    """Be a worker that is told (seed, import path, size), then given the memory file of (dataset, collation)."""
+    """Start a worker from (seed, import path, size), then the memory file of (dataset, collation)."""
     try:
         if (first := receive_object(sock)) is None:
             return

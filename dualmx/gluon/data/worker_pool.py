@@ -106,7 +106,7 @@ class WorkerPool:
         self._finish()
 
     def request_batch(self, indices: Any) -> int:
-        """Ask the least busy worker for a batch; returns the ticket to fetch it with."""
+        """Request a batch from the least busy worker; returns the ticket to fetch it with."""
         worker = min(self._workers, key=lambda w: w.n_pending)
         ticket, self._next_ticket = self._next_ticket, self._next_ticket + 1
         try:

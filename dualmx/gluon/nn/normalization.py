@@ -20,7 +20,7 @@ class _Affine(OpLayer):
     def _make_affine(
         self, size: int, center: bool, scale: bool, beta_initializer: Any, gamma_initializer: Any, differentiable: bool
     ) -> None:
-        """`differentiable`: whether a switched-off parameter refuses to be given a gradient later."""
+        """`differentiable`: whether a switched-off parameter refuses a gradient later."""
         for name, wanted, init in (("gamma", scale, gamma_initializer), ("beta", center, beta_initializer)):
             param = self.params.get(
                 name,

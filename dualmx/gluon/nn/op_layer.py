@@ -15,7 +15,7 @@ from ..parameter import ARRAYS_VERSION, Parameter
 
 
 class OpParams(dict[str, Any]):
-    """Operator parameters of a layer; changing one binds the layer's call anew."""
+    """Operator parameters of a layer; a change binds the layer's call again."""
 
     def __init__(self, changed: Callable[[], None], values: dict[str, Any]):
         super().__init__(values)

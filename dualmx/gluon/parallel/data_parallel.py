@@ -105,7 +105,7 @@ def rest(params: Iterable[Parameter], contexts: Iterable[Context]) -> None:
 
 
 class DataParallel(Block):
-    """Cut each batch over devices, compute the parts there, and return the outputs joined on one of them.
+    """Split each batch over devices, compute the parts there, and return the outputs joined on one of them.
 
     A loss of the joined output has the gradients of one device with the whole batch; a `Trainer` adds up the parts.
     Loops that keep the parts apart (`split_and_load`, see the page on several devices) copy less between devices.
@@ -191,7 +191,7 @@ class DataParallel(Block):
 
 
 def fully_shard(block: Block, axis: str = "data", min_size: int = 1) -> Block:
-    """Hold every parameter of a block cut along an axis of its mesh, mostly the one batches are cut along.
+    """Store every parameter of a block sharded along an axis of its mesh, mostly the batch axis.
 
     Each parameter is cut along one more of its axes, the one with the largest parts that divide. A `HybridBlock`
     gathers its parameters when it computes with them; hybridized, it gathers them once more in the backward pass, and

@@ -208,7 +208,7 @@ class DistributedDataParallel(Block):
         return out
 
     def _finish_shapes(self, args: tuple[Any, ...]) -> None:
-        """Learn shapes that are not known by a pass whose outputs nobody sees."""
+        """Infer unknown shapes by a forward pass whose outputs are dropped."""
         with autograd.pause(train_mode=False):
             self.module(*args)
         self._agree()
@@ -328,7 +328,7 @@ class DistributedDataParallel(Block):
     def join(
         self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
     ) -> Iterator[None]:
-        """Return a scope for loops of different lengths: who has no more batches takes part in the others' exchanges.
+        """Context manager for uneven inputs: ranks without batches keep joining the collectives.
 
         At the end all processes have the parameters of one that made the most steps.
 

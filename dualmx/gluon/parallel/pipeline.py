@@ -24,7 +24,7 @@ from ..parameter import Parameter, shape_is_known
 
 
 class Pipeline(Block):
-    """Stages on contexts of their own, through which micro-batches flow.
+    """Stages on different contexts, through which micro-batches flow.
 
     A batch is cut into micro-batches; while one stage works on the first, the stage before it works on the second. Each
     pass of a stage is a program on its device, and devices work at the same time. Only inputs and outputs of a stage
@@ -86,7 +86,7 @@ class Pipeline(Block):
             stage.initialize(init, where, verbose, force_reinit)
 
     def forward(self, x: NDArray) -> NDArray:
-        """Run the stages on a whole batch, one after the other; the result is on the context of the last one."""
+        """Run the stages on a complete batch, one after another; the result is on the last one's context."""
         for stage, ctx in zip(self.stages, self.contexts, strict=True):
             x = stage(x.as_in_context(ctx))
         return x
@@ -117,7 +117,7 @@ class Pipeline(Block):
         return _Pass(self, data, label, loss).run()
 
     def measure(self, data: NDArray, label: NDArray, loss: Any, repeats: int = 3) -> dict[str, Any]:
-        """Measure one micro-batch in each stage alone, and tell what follows for the schedule; gradients are lost.
+        """Measure one micro-batch in each stage alone, and report the resulting schedule; gradients are lost.
 
         Returns:
             `forward`, `backward`: seconds of each stage; `bubble`: the fraction of the time that stages wait;
@@ -212,7 +212,7 @@ class StackedParameter(Parameter):
 
 
 class StackedPipeline(Block):
-    """Equal stages in a row, each with parameters of its own, over the devices along an axis of a mesh.
+    """Equal stages in sequence with stacked parameters, over the devices along a mesh axis.
 
     Micro-batches flow from device to device (collective-permute) inside of one program; the rest of the network, the
     loss and the update are part of it. The backward pass goes the same way back (GPipe); a device keeps the inputs of

@@ -110,7 +110,7 @@ class _RemoteCall(autograd.Function):
 
 
 class RemoteBlock(Block):
-    """A block that another process holds and computes; here it is used like a block of its own.
+    """A block that another process stores and computes, used like a local one.
 
     Outputs travel here, and in the backward pass their gradients travel there, where those of the parameters stay. The
     other process only has to call `parallel.rpc.start()` and `parallel.rpc.stop()`.
@@ -173,7 +173,7 @@ class RemoteBlock(Block):
         self._ask("train_with", optimizer, settings)
 
     def step(self, batch_size: int, learning_rate: float | None = None) -> None:
-        """Let that trainer make a step, with another learning rate from now on if one is given.
+        """Make a step of that trainer, with a new learning rate if one is given.
 
         Raises:
             ArgumentError: `train_with` was not called.

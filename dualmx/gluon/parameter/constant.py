@@ -12,7 +12,7 @@ from .parameter import Parameter
 
 
 class Constant(Parameter):
-    """A parameter that holds a fixed value: saved with the block, never trained.
+    """A parameter with a fixed value: saved with the block, never trained.
 
     Args:
         name: full name.

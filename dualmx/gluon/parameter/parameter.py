@@ -35,7 +35,7 @@ REMEDY_DEFERRED = (
 
 
 class DeferredInitializationError(MXNetError):
-    """A parameter was read before its first forward pass told its shape."""
+    """A parameter was read before its first forward pass gave its shape."""
 
 
 class HeldArrays:
@@ -209,7 +209,7 @@ class RowArrays(HeldArrays):
         return [self._rows(row_id, c) for c in self.list_ctx()]
 
     def _set_trainer(self, trainer: Any) -> None:
-        """Remember who updates the parameter; raises if it is a table that another Trainer updates."""
+        """Set the trainer of the parameter; raises if it is a table that another Trainer updates."""
         if self._stype != "default" and self._trainer not in (None, trainer):
             raise MXNetError(
                 f"Trainer: parameter {self.name!r} is {self._stype} and has a Trainer already; it can have one"
@@ -258,7 +258,7 @@ class ShardedArrays(HeldArrays):
 
     @property
     def shard(self) -> tuple[Any, ...]:
-        """How the array is cut over a mesh: per axis the name of an axis of the mesh, or `None`; `()` for not at all.
+        """Partition spec: per axis the name of a mesh axis, or `None`; `()` if not sharded.
 
         Setting it moves an array that is on a mesh already.
 
@@ -274,11 +274,11 @@ class ShardedArrays(HeldArrays):
 
     @property
     def _shard_error_prefix(self) -> str:
-        """How errors about the cut begin."""
+        """Return the start of error texts about sharding."""
         return f"Parameter {self.name!r}: sharding"
 
     def _spec_on(self, mesh: Mesh, shape: tuple[int, ...]) -> tuple[Any, ...]:
-        """How the array is held on a mesh: cut further than computed with, if it is fully sharded."""
+        """The spec of the stored array on a mesh: sharded along one more axis if it is fully sharded."""
         return (
             shard_one_more_axis(mesh, self._shard, shape, self._extra_shard_axis)
             if self._extra_shard_axis
@@ -286,7 +286,7 @@ class ShardedArrays(HeldArrays):
         )
 
     def _shard_along(self, axis: str) -> None:
-        """Hold the array cut along one more axis of its mesh; what computes with it gathers it."""
+        """Store the array sharded along one more axis of its mesh; computations gather it."""
         for array in self._data or ():
             if isinstance(array.context, Mesh):
                 array.context.sharding((axis,), None, self._shard_error_prefix)
@@ -294,7 +294,7 @@ class ShardedArrays(HeldArrays):
         self.shard = self._shard
 
     def _check_shard(self, spec: Any) -> None:
-        """Raise if the meshes that the parameter is on cannot cut it so."""
+        """Raise if the meshes of the parameter do not allow this sharding."""
         for array in self._data or ():
             if isinstance(array.context, Mesh):
                 array.context.sharding(spec, array.shape, self._shard_error_prefix)
@@ -440,7 +440,7 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
 
     @property
     def dtype(self) -> Any:
-        """Element type, as it was given."""
+        """Dtype, as given."""
         return self._dtype
 
     @dtype.setter
@@ -449,7 +449,7 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """Shape; 0 (-1 with NumPy's shapes) stands for a dimension not known yet, `None` for an unknown shape."""
+        """Shape; 0 (-1 with NumPy's shapes) is an unknown dimension, `None` an unknown shape."""
         if np_mode.shape.get() and self._shape is not None:
             return tuple(d or -1 for d in self._shape)
         return self._shape
@@ -588,7 +588,7 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
             raise ArgumentError(f"Parameter {self.name!r}: cannot change the context: it {REMEDY_UNINITIALIZED}")
 
     def cast(self, dtype: Any) -> None:
-        """Convert values and gradients to `dtype`; gradients start again at zero."""
+        """Convert values and gradients to `dtype`; gradients are reset to zero."""
         self._dtype = dtype
         self._var = None
         if self._data is not None:
@@ -597,7 +597,7 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
             self._adopt_arrays(fresh, self._ctx_list or [])
 
     def var(self) -> Any:
-        """Return the symbol variable that stands for this parameter, always the same one."""
+        """Return the symbol variable of this parameter, always the same one."""
         if self._var is None:
             shape = self._shape
             if shape is not None and np_mode.shape.get():
@@ -622,7 +622,7 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
         return self._data
 
     def _context_key(self, ctx: Context | None) -> Context | None:
-        """The key of `_by_context` meant by `ctx`; raises with the reason when there is none."""
+        """Return the key of `_by_context` for `ctx`; raises with the reason if there is none."""
         self._require_sparse("data")
         if self._data is None:
             self._raise_uninitialized()
@@ -661,7 +661,7 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
         initializer.create(default_init)(initializer.InitDesc(self.name, described), seen)
 
     def _set_arrays(self, data: Any, contexts: list[Context], fresh: bool = False) -> None:
-        """Put copies of `data` on `contexts`; a `fresh` array, which nobody else holds, becomes the first one."""
+        """Put copies of `data` on `contexts`; a `fresh` array, which has no other reader, becomes the first one."""
         dtype = as_dtype(self._dtype)
         data = data.astype(dtype, copy=False) if isinstance(data, NDArray) else nd.array(data, dtype=dtype)
         with autograd.pause():

@@ -66,7 +66,7 @@ class ParameterDict:
 
     @property
     def prefix(self) -> str:
-        """What every name given to `get` is prefixed with."""
+        """Prefix of every name passed to `get`."""
         return self._prefix
 
     def _find(self, name: str) -> Parameter | None:
@@ -126,7 +126,7 @@ class ParameterDict:
         return found
 
     def update(self, other: ParameterDict) -> None:
-        """Add the parameters of `other`; raises `ArgumentError` if a name is taken by a different parameter."""
+        """Add the parameters of `other`; raises `ArgumentError` if a name is a different parameter here."""
         for name, param in other.items():
             if self._params.get(name, param) is not param:
                 raise ArgumentError(f"cannot merge: both dictionaries have a parameter {name!r}, and they differ")

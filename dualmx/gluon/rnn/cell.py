@@ -61,7 +61,7 @@ class RecurrentCell(Block):
         return ""
 
     def reset(self) -> None:
-        """Forget what was counted and kept from step to step; do so before unrolling by hand anew."""
+        """Reset the step counter and kept values; call it before unrolling by hand again."""
         self._init_counter = -1
         self._counter = -1
         for cell in self._children.values():
@@ -137,7 +137,7 @@ class RecurrentCell(Block):
         return mask_sequence(length, outputs, layout, valid_length, merge_outputs is not False), states
 
     def _activate(self, F: Any, inputs: Any, activation: Any, **kwargs: Any) -> Any:
-        """Apply an activation given by name, by its block, or by a function that takes `name`."""
+        """Apply an activation from its name, its block, or a function that takes `name`."""
         if activation in ("tanh", "sigmoid", "relu", "softsign"):
             return getattr(F, activation)(inputs, **kwargs)
         if isinstance(activation, str):

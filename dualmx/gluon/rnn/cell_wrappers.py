@@ -159,7 +159,7 @@ class BidirectionalCell(HybridRecurrentCell):
         return f"forward={left!r}, backward={right!r}"
 
     def __call__(self, inputs: Any, states: Any) -> Any:
-        """Raise: the reversed direction needs the whole sequence."""
+        """Raise: the reversed direction needs the complete sequence."""
         raise NotImplementedError("BidirectionalCell cannot be stepped; use unroll()")
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
@@ -251,7 +251,7 @@ class DropoutCell(HybridRecurrentCell):
         merge_outputs: bool | None = None,
         valid_length: Any = None,
     ) -> tuple[Any, list[Any]]:
-        """Drop out a whole sequence at once if it is merged; see `RecurrentCell.unroll`."""
+        """Drop out a complete sequence at once if it is merged; see `RecurrentCell.unroll`."""
         self.reset()
         sequence = merge_or_split(length, inputs, layout, merge_outputs)
         if isinstance(sequence, ARRAYS):

@@ -52,7 +52,7 @@ def split_steps(length: int, inputs: Any, layout: str) -> list[Any]:
 
 
 def merge_steps(steps: Any, layout: str) -> Any:
-    """Return the steps stacked along the time axis; an array that is merged already is returned as it is."""
+    """Return the steps stacked along the time axis; a merged array is returned unchanged."""
     if isinstance(steps, ARRAYS):
         return steps
     return with_class_of(steps, functions_for(steps).stack(*steps, axis=time_axis(layout)))
@@ -66,7 +66,7 @@ def merge_or_split(length: int, steps: Any, layout: str, merge: bool | None) -> 
 
 
 def mask_sequence(length: int, steps: Any, layout: str, valid_length: Any, merge: bool) -> Any:
-    """Return `steps` with zeros behind each sample's valid length, merged or split."""
+    """Return `steps` with zeros after each sample's valid length, merged or split."""
     merged = merge_steps(steps, layout)
     out = functions_for(merged).SequenceMask(
         merged, sequence_length=valid_length, use_sequence_length=True, axis=time_axis(layout)
@@ -75,7 +75,7 @@ def mask_sequence(length: int, steps: Any, layout: str, valid_length: Any, merge
 
 
 def reverse_steps(steps: list[Any], valid_length: Any) -> list[Any]:
-    """Return the steps in reverse; what lies behind each sample's valid length stays where it is."""
+    """Return the steps in reverse; those after each sample's valid length stay in place."""
     if valid_length is None:
         return steps[::-1]
     F = functions_for(steps)

@@ -48,7 +48,7 @@ class Cluster:
 
     @staticmethod
     def from_env() -> Cluster | None:
-        """Return what `TF_CONFIG` tells, None if it is not set.
+        """Return the cluster of `TF_CONFIG`, None if it is not set.
 
         Raises:
             ArgumentError: a field is missing or wrong; the text names it.

@@ -32,7 +32,7 @@ class ReduceOp(enum.Enum):
 
     @staticmethod
     def of(value: Any) -> ReduceOp:
-        """Return the operation that a member, or its name, stands for.
+        """Return the operation of a member or its name.
 
         Raises:
             ArgumentError: another name.
@@ -201,7 +201,7 @@ def reduce_per_replica(strategy: Strategy, op: Any, value: Any, axis: int | None
 
 
 class DistributedDataset:
-    """Batches whose rows are cut over the workers and replicas of a strategy.
+    """Batches whose rows are divided among the workers and replicas of a strategy.
 
     Args:
         strategy: the strategy.

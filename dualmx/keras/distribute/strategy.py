@@ -39,7 +39,7 @@ class Strategy:
 
     @contextlib.contextmanager
     def scope(self) -> Iterator[Strategy]:
-        """Return a scope in which models are made and compiled for this strategy.
+        """Return a scope in which models are created and compiled for this strategy.
 
         Raises:
             MXNetError: another strategy's scope is open.
@@ -141,7 +141,7 @@ class Strategy:
     def distribute_datasets_from_function(
         self, dataset_fn: Callable[[replica_context.InputContext], Iterable[Any]], options: Any = None
     ) -> Any:
-        """Return an iterable of batches for `run`, of which each replica takes one whole.
+        """Return an iterable of batches for `run`; each replica takes complete ones.
 
         Args:
             dataset_fn: returns the batches of this worker, given an `InputContext`.

@@ -224,7 +224,7 @@ class _Handlers:
         self.handlers = handlers
 
     def call(self, moment: str, *args: Any, **kwargs: Any) -> bool:
-        """Call everybody who waits for `moment`; true if one of them says that training shall end."""
+        """Call all handlers of `moment`; true if one of them stops training."""
         waiting = [h for h in self.handlers if isinstance(h, self.KINDS[moment])]
         return any([bool(getattr(h, moment)(*args, **kwargs)) for h in waiting])
 

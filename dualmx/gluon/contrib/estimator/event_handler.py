@@ -77,7 +77,7 @@ class StoppingHandler(TrainBegin, BatchEnd, EpochEnd):
         self.stop_training = False
 
     def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Count from zero, up to what `fit` was told."""
+        """Count from zero, up to the limits of `fit`."""
         self.max_epoch, self.max_batch = estimator.max_epoch, estimator.max_batch
         self.current_batch = self.current_epoch = 0
         self.stop_training = False
@@ -463,7 +463,7 @@ class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
         self.train_begin(None)
 
     def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Begin anew."""
+        """Reset."""
         self.wait = self.stopped_epoch = self.current_epoch = 0
         self.stop_training = False
         worst = np.inf if self._improves is np.less else -np.inf

@@ -9,7 +9,7 @@ from ...base_block import Block
 
 
 class SparseEmbedding(Block):
-    """Look up rows of a table of which, with a store on several hosts, a worker need hold only the rows it uses.
+    """An embedding of which, with a store on several hosts, a worker stores only the rows it uses.
 
     The parameter is read with `row_sparse_data`, so it needs a Trainer before the first call. On one host
     `gluon.nn.Embedding(sparse_grad=True)` does the same and can be hybridized.

@@ -30,7 +30,7 @@ def _local(root: Path, names: Sequence[str]) -> Path | None:
 
 
 class _Images(Dataset):
-    """(image (H, W, C) uint8, label int32) pairs in memory, of the kind that `npx.set_np()` chose when it was made."""
+    """(image (H, W, C) uint8, label int32) pairs in memory, classic or NumPy arrays by `npx.set_np()` at creation."""
 
     _folder: str
     _images: np.ndarray

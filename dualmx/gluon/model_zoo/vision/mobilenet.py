@@ -23,7 +23,7 @@ class RELU6(nn.HybridBlock):
     """min(max(x, 0), 6)."""
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Return the input cut to [0, 6]."""
+        """Return the input clipped to [0, 6]."""
         return F.clip(x, 0, 6, name="relu6")
 
 

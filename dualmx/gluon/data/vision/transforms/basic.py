@@ -38,7 +38,7 @@ class _Chain:
 
     @property
     def batched(self) -> bool:
-        """True if `host` can take whole batches."""
+        """True if `host` accepts batches."""
         return all(getattr(step, "batched", False) and numpy_form(step) for step in self._children.values())
 
 
@@ -208,7 +208,7 @@ class Resize(Transform):
 
 
 class CropResize(Transform):
-    """Cuts out a window, and resizes it if `size` is given.
+    """Crops a window, and resizes it if `size` is given.
 
     Args:
         x, y: column and row of the upper left corner.
