@@ -75,7 +75,7 @@ def assert_compiles(n: int) -> Iterator[None]:
         [1.0, 1.0]
     """
     waitall()
-    seen = _Compilations()
+    seen = _CompileRecorder()
     listeners.append(seen)
     try:
         yield
@@ -89,7 +89,7 @@ def assert_compiles(n: int) -> Iterator[None]:
         raise AssertionError(f"expected {n} compiled programs in this scope, {len(seen.lines)} were compiled{details}")
 
 
-class _Compilations(Listener):
+class _CompileRecorder(Listener):
     """Notes each compilation."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ _LETTERS = {CRITICAL: "C", ERROR: "E", WARNING: "W", INFO: "I", DEBUG: "D"}
 _RED, _GREEN, _BLUE, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[34m", "\x1b[0m"
 
 
-class _Lines(logging.Formatter):
+class _LineFormatter(logging.Formatter):
     def __init__(self, colored: bool):
         super().__init__(datefmt="%m%d %H:%M:%S")
         self._colored = colored
@@ -51,7 +51,7 @@ def get_logger(
             handler = logging.FileHandler(filename, filemode or "a")
         else:
             handler = logging.StreamHandler()
-        handler.setFormatter(_Lines(not filename and sys.stderr.isatty()))
+        handler.setFormatter(_LineFormatter(not filename and sys.stderr.isatty()))
         logger.addHandler(handler)
         logger._dualmx_handler = handler  # type: ignore[attr-defined]
         logger.setLevel(level)

@@ -176,7 +176,7 @@ class MultiFactorScheduler(LRScheduler):
         return self.base_lr
 
 
-class _Decay(LRScheduler):
+class _DecayScheduler(LRScheduler):
     """A decay from `base_lr` to `final_lr` that is a function of the fraction of updates done after the warm-up."""
 
     def __init__(
@@ -209,7 +209,7 @@ class _Decay(LRScheduler):
         return self.base_lr
 
 
-class PolyScheduler(_Decay):
+class PolyScheduler(_DecayScheduler):
     """Polynomial decay: `final_lr + (base_lr - final_lr) * (1 - n / N) ** pwr` over the N updates after the warm-up.
 
     Args:
@@ -241,7 +241,7 @@ class PolyScheduler(_Decay):
         return (1 - done) ** self.power
 
 
-class CosineScheduler(_Decay):
+class CosineScheduler(_DecayScheduler):
     """Cosine decay: `final_lr + (base_lr - final_lr) * (1 + cos(pi * n / N)) / 2` over the N updates after the warm-up.
 
     Args:

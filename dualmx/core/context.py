@@ -12,7 +12,7 @@ DEVICE_TYPES = {"cpu": 1, "gpu": 2, "cpu_pinned": 3, "cpu_shared": 5, "tpu": 6}
 _TYPE_NAMES = {code: name for name, code in DEVICE_TYPES.items()}
 
 
-class _Defaults(type):
+class _ContextType(type):
     """Class-level properties of `Context`."""
 
     @property
@@ -27,7 +27,7 @@ class _Defaults(type):
         _scope.default = ctx
 
 
-class Context(metaclass=_Defaults):
+class Context(metaclass=_ContextType):
     """A device by kind and index; interned, so that equal contexts are the same object.
 
     Args:

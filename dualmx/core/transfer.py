@@ -26,7 +26,7 @@ _GAIN = 1 << 20
 _STATE_BYTES = 1 << 14
 
 
-class _Part:
+class _PartialFile:
     """The partial file, and the address it came from."""
 
     def __init__(self, file: BinaryIO, target: str):
@@ -96,7 +96,7 @@ def fetch(url: str, target: str, file: BinaryIO, sha1: str | None, attempts: int
     Raises:
         DownloadError: the content cannot be had. OSError: it cannot be written.
     """
-    part, reasons = _Part(file, target), []
+    part, reasons = _PartialFile(file, target), []
     try:
         addresses = _addresses(url)
     except TransferError as e:
@@ -117,7 +117,7 @@ def fetch(url: str, target: str, file: BinaryIO, sha1: str | None, attempts: int
     )
 
 
-def _from(address: str, target: str, part: _Part, sha1: str | None, attempts: int, verify: bool) -> None:
+def _from(address: str, target: str, part: _PartialFile, sha1: str | None, attempts: int, verify: bool) -> None:
     attempt, most = 0, part.size()
     while True:
         try:
@@ -142,7 +142,7 @@ def _from(address: str, target: str, part: _Part, sha1: str | None, attempts: in
             time.sleep(max(e.pause, growing * random.uniform(0.5, 1.0)))
 
 
-def _receive(address: str, target: str, part: _Part, checked: bool, verify: bool) -> bool:
+def _receive(address: str, target: str, part: _PartialFile, checked: bool, verify: bool) -> bool:
     """Fill the part; True if it continued what was there."""
     scheme = split(address).scheme.lower()
     if scheme == "file":
@@ -182,7 +182,7 @@ def _copied(address: str) -> Iterator[Reply]:
         yield Reply(0, os.fstat(source.fileno()).st_size, "", source.read, source.close)
 
 
-def _fill(part: _Part, reply: Reply, target: str) -> None:
+def _fill(part: _PartialFile, reply: Reply, target: str) -> None:
     """Write the reply after the first `reply.start` bytes, and check its length."""
     most = knobs.DOWNLOAD_MAX.integer(1) << 20
     file, total, have = part.file, reply.total, reply.start

@@ -60,12 +60,12 @@ if TYPE_CHECKING:
     pass
 
 
-class _Current(threading.local):
+class _CurrentScope(threading.local):
     def __init__(self) -> None:
         self.scope: NameScope | None = None
 
 
-_current = _Current()
+_current = _CurrentScope()
 
 
 class NameScope:

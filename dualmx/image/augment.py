@@ -148,7 +148,7 @@ class CenterCropAug(Augmenter):
         return center_crop(src, self.size, self.interp)[0]
 
 
-class _Float(Augmenter):
+class _FloatAugmenter(Augmenter):
     """Computes in float32; integer images give float32 as well."""
 
     def change(self, x: np.ndarray) -> np.ndarray:
@@ -159,7 +159,7 @@ class _Float(Augmenter):
         return wrap_like(self.change(to_numpy(src).astype(np.float32)).astype(np.float32), src)
 
 
-class BrightnessJitterAug(_Float):
+class BrightnessJitterAug(_FloatAugmenter):
     """Multiplies by 1 ± up to `brightness`."""
 
     def __init__(self, brightness: float):
@@ -170,7 +170,7 @@ class BrightnessJitterAug(_Float):
         return x * np.float32(1.0 + random.uniform(-self.brightness, self.brightness))
 
 
-class ContrastJitterAug(_Float):
+class ContrastJitterAug(_FloatAugmenter):
     """Blends with the mean grey of the image: 1 ± up to `contrast`."""
 
     def __init__(self, contrast: float):
@@ -183,7 +183,7 @@ class ContrastJitterAug(_Float):
         return x * np.float32(alpha) + np.float32(3.0 * (1.0 - alpha) / gray.size * gray.sum(dtype=np.float64))
 
 
-class SaturationJitterAug(_Float):
+class SaturationJitterAug(_FloatAugmenter):
     """Blends with the grey of each pixel: 1 ± up to `saturation`."""
 
     def __init__(self, saturation: float):
@@ -196,7 +196,7 @@ class SaturationJitterAug(_Float):
         return x * np.float32(alpha) + gray * np.float32(1.0 - alpha)
 
 
-class HueJitterAug(_Float):
+class HueJitterAug(_FloatAugmenter):
     """Turns the colours in the YIQ space by up to ±`hue` half turns."""
 
     def __init__(self, hue: float):
@@ -218,7 +218,7 @@ class ColorJitterAug(RandomOrderAug):
         super().__init__([kind(value) for value, kind in kinds if value > 0])
 
 
-class LightingAug(_Float):
+class LightingAug(_FloatAugmenter):
     """Adds noise along the principal components of colour.
 
     Args:
@@ -247,7 +247,7 @@ class ColorNormalizeAug(Augmenter):
         return wrap_like(color_normalize(to_numpy(src), self.mean, self.std), src)
 
 
-class RandomGrayAug(_Float):
+class RandomGrayAug(_FloatAugmenter):
     """Makes the image grey with probability `p`."""
 
     def __init__(self, p: float):

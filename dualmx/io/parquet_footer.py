@@ -37,7 +37,7 @@ class Column(NamedTuple):
     stored: int
 
 
-class _Thrift(Cursor):
+class _ThriftReader(Cursor):
     """Takes Thrift values out of bytes."""
 
     def varint(self) -> int:
@@ -119,7 +119,7 @@ def row_groups(content: Content) -> list[tuple[int, list[Column]]]:
     """
     found = []
     with content.parsing():
-        for group in _Thrift(content).struct(_WANTED).get(4, []):
+        for group in _ThriftReader(content).struct(_WANTED).get(4, []):
             columns = []
             for chunk in group[1]:
                 told = chunk.get(3, {})

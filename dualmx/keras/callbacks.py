@@ -112,7 +112,7 @@ class LearningRateScheduler(Callback):
         self.model.optimizer.set_learning_rate(float(self.schedule(epoch, *before)))
 
 
-class _Watching(Callback):
+class _MonitorCallback(Callback):
     """Base of callbacks that look at one of the numbers."""
 
     def __init__(self, monitor: str, mode: str = "auto", min_delta: float = 0.0):
@@ -139,7 +139,7 @@ class _Watching(Callback):
         return False
 
 
-class EarlyStopping(_Watching):
+class EarlyStopping(_MonitorCallback):
     """End training when a number has not improved for some epochs.
 
     Args:
@@ -182,7 +182,7 @@ class EarlyStopping(_Watching):
             self.model.set_weights(self._weights)
 
 
-class ModelCheckpoint(_Watching):
+class ModelCheckpoint(_MonitorCallback):
     """Save the weights after each epoch, or after the best ones; only the first worker does.
 
     Args:
@@ -212,7 +212,7 @@ class ModelCheckpoint(_Watching):
             self.model.save_weights(path)
 
 
-class ReduceLROnPlateau(_Watching):
+class ReduceLROnPlateau(_MonitorCallback):
     """Lower the learning rate when a number has not improved for some epochs.
 
     Args:

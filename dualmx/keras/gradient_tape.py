@@ -17,14 +17,14 @@ from ..ndarray.handle import is_tracked
 from .distribute.replica_context import replica_context
 
 
-class _Open(threading.local):
+class _OpenTapes(threading.local):
     """The tapes of a thread that are recording."""
 
     def __init__(self) -> None:
         self.tapes: list[GradientTape] = []
 
 
-_open = _Open()
+_open = _OpenTapes()
 
 
 class GradientTape:

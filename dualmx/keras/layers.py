@@ -78,7 +78,7 @@ def _layout(who: str, data_format: str) -> str:
     return known[data_format]
 
 
-class _Described:
+class _LayerMixin:
     """What every layer takes: `input_shape`, of one row, lets a `Sequential` make its weights before it sees data."""
 
     input_shape: tuple[int, ...] | None = None
@@ -109,7 +109,7 @@ class Input(Placeholder):
         self.input_shape = _shape("Input", shape)
 
 
-class Activation(_Described, HybridBlock):
+class Activation(_LayerMixin, HybridBlock):
     """Apply a function to each element (softmax: to the last axis).
 
     Args:
@@ -148,7 +148,7 @@ def _then(activation: Any) -> Activation | None:
     return None if activation in (None, "linear") else Activation(activation)
 
 
-class Flatten(_Described, nn.Flatten):
+class Flatten(_LayerMixin, nn.Flatten):
     """Merge all axes of a row.
 
     Args:
@@ -160,7 +160,7 @@ class Flatten(_Described, nn.Flatten):
         self.input_shape = _shape("Flatten", input_shape)
 
 
-class Dense(_Described, nn.Dense):
+class Dense(_LayerMixin, nn.Dense):
     """Fully connected layer on the last axis.
 
     Args:
@@ -193,7 +193,7 @@ class Dense(_Described, nn.Dense):
         self.input_shape = _shape("Dense", input_shape)
 
 
-class Conv2D(_Described, nn.Conv2D):
+class Conv2D(_LayerMixin, nn.Conv2D):
     """Two-dimensional convolution.
 
     Args:
@@ -246,7 +246,7 @@ def _padding(padding: str, kernel: tuple[int, int], by: tuple[int, int], dilatio
     return reach[0] // 2, reach[1] // 2
 
 
-class MaxPooling2D(_Described, nn.MaxPool2D):
+class MaxPooling2D(_LayerMixin, nn.MaxPool2D):
     """Maxima of windows.
 
     Args:
@@ -262,7 +262,7 @@ class MaxPooling2D(_Described, nn.MaxPool2D):
         self.input_shape = _shape("MaxPooling2D", input_shape)
 
 
-class AveragePooling2D(_Described, nn.AvgPool2D):
+class AveragePooling2D(_LayerMixin, nn.AvgPool2D):
     """Means of windows; see `MaxPooling2D` for the arguments."""
 
     def __init__(
@@ -272,7 +272,7 @@ class AveragePooling2D(_Described, nn.AvgPool2D):
         self.input_shape = _shape("AveragePooling2D", input_shape)
 
 
-class GlobalAveragePooling2D(_Described, HybridBlock):
+class GlobalAveragePooling2D(_LayerMixin, HybridBlock):
     """Mean of each channel.
 
     Args:
@@ -290,7 +290,7 @@ class GlobalAveragePooling2D(_Described, HybridBlock):
         return F.mean(x, axis=self._over)
 
 
-class Dropout(_Described, nn.Dropout):
+class Dropout(_LayerMixin, nn.Dropout):
     """Zero a share of the elements while training.
 
     Args:
@@ -303,7 +303,7 @@ class Dropout(_Described, nn.Dropout):
         self.input_shape = _shape("Dropout", input_shape)
 
 
-class BatchNormalization(_Described, nn.BatchNorm):
+class BatchNormalization(_LayerMixin, nn.BatchNorm):
     """Normalize by the statistics of the batch, on each device those of its part.
 
     Args:
@@ -322,7 +322,7 @@ class BatchNormalization(_Described, nn.BatchNorm):
         self.input_shape = _shape("BatchNormalization", input_shape)
 
 
-class LayerNormalization(_Described, nn.LayerNorm):
+class LayerNormalization(_LayerMixin, nn.LayerNorm):
     """Normalize each row along an axis.
 
     Args:
@@ -339,7 +339,7 @@ class LayerNormalization(_Described, nn.LayerNorm):
         self.input_shape = _shape("LayerNormalization", input_shape)
 
 
-class Embedding(_Described, nn.Embedding):
+class Embedding(_LayerMixin, nn.Embedding):
     """Look up rows of a learned table.
 
     Args:
@@ -356,7 +356,7 @@ class Embedding(_Described, nn.Embedding):
         self.input_shape = _shape("Embedding", input_shape)
 
 
-class Reshape(_Described, HybridBlock):
+class Reshape(_LayerMixin, HybridBlock):
     """Give every row another shape.
 
     Args:
@@ -376,7 +376,7 @@ class Reshape(_Described, HybridBlock):
         return F.reshape(x, shape=(0, *self._target)) if -1 in self._target else F.reshape(x, shape=(-1, *self._target))
 
 
-class Rescaling(_Described, HybridBlock):
+class Rescaling(_LayerMixin, HybridBlock):
     """x · scale + offset.
 
     Args:
@@ -408,7 +408,7 @@ def as_block(layer: Any) -> Block:
     raise ArgumentTypeError(f"Sequential: a {type(layer).__name__}: expected layers of keras.layers or gluon Blocks")
 
 
-class _Simple(_Described, HybridBlock):
+class _WeightlessLayer(_LayerMixin, HybridBlock):
     """A function without weights."""
 
     def __init__(self, input_shape: Any = None):
@@ -416,7 +416,7 @@ class _Simple(_Described, HybridBlock):
         self.input_shape = _shape(type(self).__name__, input_shape)
 
 
-class ReLU(_Simple):
+class ReLU(_WeightlessLayer):
     """max(x, 0), bounded by `max_value`."""
 
     def __init__(self, max_value: float | None = None, input_shape: Any = None):
@@ -428,7 +428,7 @@ class ReLU(_Simple):
         return F.relu(x) if self._most is None else F.clip(x, 0.0, self._most)
 
 
-class LeakyReLU(_Simple):
+class LeakyReLU(_WeightlessLayer):
     """x where it is positive, `alpha`·x elsewhere."""
 
     def __init__(self, alpha: float = 0.3, negative_slope: float | None = None, input_shape: Any = None):
@@ -440,7 +440,7 @@ class LeakyReLU(_Simple):
         return F.LeakyReLU(x, act_type="leaky", slope=self._slope)
 
 
-class ELU(_Simple):
+class ELU(_WeightlessLayer):
     """x where it is positive, `alpha`·(eˣ - 1) elsewhere."""
 
     def __init__(self, alpha: float = 1.0, input_shape: Any = None):
@@ -452,7 +452,7 @@ class ELU(_Simple):
         return F.LeakyReLU(x, act_type="elu", slope=self._slope)
 
 
-class Softmax(_Simple):
+class Softmax(_WeightlessLayer):
     """Softmax along an axis."""
 
     def __init__(self, axis: int = -1, input_shape: Any = None):
@@ -464,7 +464,7 @@ class Softmax(_Simple):
         return F.softmax(x, axis=self._axis)
 
 
-class Lambda(_Described, Block):
+class Lambda(_LayerMixin, Block):
     """A function of arrays.
 
     Args:
@@ -482,7 +482,7 @@ class Lambda(_Described, Block):
         return self._function(*args)
 
 
-class Permute(_Simple):
+class Permute(_WeightlessLayer):
     """Put the axes of a row, numbered from 1, in another order."""
 
     def __init__(self, dims: Any, input_shape: Any = None):
@@ -496,7 +496,7 @@ class Permute(_Simple):
         return F.transpose(x, axes=self._axes)
 
 
-class RepeatVector(_Simple):
+class RepeatVector(_WeightlessLayer):
     """Repeat each row `n` times along a new axis."""
 
     def __init__(self, n: int, input_shape: Any = None):
@@ -508,7 +508,7 @@ class RepeatVector(_Simple):
         return F.repeat(F.expand_dims(x, axis=1), repeats=self._count, axis=1)
 
 
-class GaussianNoise(_Simple):
+class GaussianNoise(_WeightlessLayer):
     """Add draws of N(0, `stddev`²) while training."""
 
     def __init__(self, stddev: float, input_shape: Any = None):
@@ -522,7 +522,7 @@ class GaussianNoise(_Simple):
         return x + F.random.normal_like(x, scale=self._deviation) if autograd.is_training() else x
 
 
-class GlobalMaxPooling2D(_Simple):
+class GlobalMaxPooling2D(_WeightlessLayer):
     """Maximum of each channel."""
 
     def __init__(self, data_format: str = "channels_last", input_shape: Any = None):
@@ -534,7 +534,7 @@ class GlobalMaxPooling2D(_Simple):
         return F.max(x, axis=self._over)
 
 
-class GlobalAveragePooling1D(_Simple):
+class GlobalAveragePooling1D(_WeightlessLayer):
     """Mean over the steps of a sequence: (N, T, C) to (N, C)."""
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
@@ -542,7 +542,7 @@ class GlobalAveragePooling1D(_Simple):
         return F.mean(x, axis=1)
 
 
-class GlobalMaxPooling1D(_Simple):
+class GlobalMaxPooling1D(_WeightlessLayer):
     """Maximum over the steps of a sequence: (N, T, C) to (N, C)."""
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
@@ -550,7 +550,7 @@ class GlobalMaxPooling1D(_Simple):
         return F.max(x, axis=1)
 
 
-class MaxPooling1D(_Described, nn.MaxPool1D):
+class MaxPooling1D(_LayerMixin, nn.MaxPool1D):
     """Maxima of windows of a sequence (N, T, C)."""
 
     def __init__(self, pool_size: int = 2, strides: int | None = None, input_shape: Any = None):
@@ -558,7 +558,7 @@ class MaxPooling1D(_Described, nn.MaxPool1D):
         self.input_shape = _shape("MaxPooling1D", input_shape)
 
 
-class Conv1D(_Described, nn.Conv1D):
+class Conv1D(_LayerMixin, nn.Conv1D):
     """One-dimensional convolution of sequences (N, T, C); see `Conv2D` for the arguments."""
 
     def __init__(
@@ -581,7 +581,7 @@ class Conv1D(_Described, nn.Conv1D):
         self.input_shape = _shape("Conv1D", input_shape)
 
 
-class ZeroPadding2D(_Simple):
+class ZeroPadding2D(_WeightlessLayer):
     """Put zeros around images (N, H, W, C).
 
     Args:
@@ -601,7 +601,7 @@ class ZeroPadding2D(_Simple):
         return F.transpose(padded, axes=(0, 2, 3, 1))
 
 
-class UpSampling2D(_Simple):
+class UpSampling2D(_WeightlessLayer):
     """Repeat the rows and columns of images (N, H, W, C)."""
 
     def __init__(self, size: Any = (2, 2), input_shape: Any = None):
@@ -613,7 +613,7 @@ class UpSampling2D(_Simple):
         return F.repeat(F.repeat(x, repeats=self._by[0], axis=1), repeats=self._by[1], axis=2)
 
 
-class _Merge(_Described, HybridBlock):
+class _MergeLayer(_LayerMixin, HybridBlock):
     """A layer of a list of arrays."""
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any) -> Any:
@@ -627,7 +627,7 @@ class _Merge(_Described, HybridBlock):
         raise NotImplementedError
 
 
-class Concatenate(_Merge):
+class Concatenate(_MergeLayer):
     """Join arrays along an axis."""
 
     def __init__(self, axis: int = -1):
@@ -638,21 +638,21 @@ class Concatenate(_Merge):
         return F.concat(*arrays, dim=self._axis)
 
 
-class Add(_Merge):
+class Add(_MergeLayer):
     """The sum of arrays."""
 
     def _merged(self, F: Any, arrays: list[Any]) -> Any:
         return functools.reduce(F.broadcast_add, arrays)
 
 
-class Subtract(_Merge):
+class Subtract(_MergeLayer):
     """The first array minus the second."""
 
     def _merged(self, F: Any, arrays: list[Any]) -> Any:
         return F.broadcast_sub(arrays[0], arrays[1])
 
 
-class Multiply(_Merge):
+class Multiply(_MergeLayer):
     """The product of arrays."""
 
     def _merged(self, F: Any, arrays: list[Any]) -> Any:
@@ -666,14 +666,14 @@ class Average(Add):
         return super()._merged(F, arrays) / len(arrays)
 
 
-class Maximum(_Merge):
+class Maximum(_MergeLayer):
     """The larger elements of arrays."""
 
     def _merged(self, F: Any, arrays: list[Any]) -> Any:
         return functools.reduce(F.broadcast_maximum, arrays)
 
 
-class _Recurrent(_Described, HybridBlock):
+class _RecurrentLayer(_LayerMixin, HybridBlock):
     """A recurrent layer of sequences (N, T, C).
 
     Args:
@@ -697,7 +697,7 @@ class _Recurrent(_Described, HybridBlock):
         return out if self._all else F.SequenceLast(F.transpose(out, axes=(1, 0, 2)))
 
 
-class LSTM(_Recurrent):
+class LSTM(_RecurrentLayer):
     """Long short-term memory.
 
     Example:
@@ -711,13 +711,13 @@ class LSTM(_Recurrent):
     _kind = rnn.LSTM
 
 
-class GRU(_Recurrent):
+class GRU(_RecurrentLayer):
     """Gated recurrent unit, with the reset gate after the product."""
 
     _kind = rnn.GRU
 
 
-class SimpleRNN(_Recurrent):
+class SimpleRNN(_RecurrentLayer):
     """tanh of a linear function of input and state."""
 
     _kind = staticmethod(lambda units, **settings: rnn.RNN(units, activation="tanh", **settings))

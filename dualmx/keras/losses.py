@@ -253,7 +253,7 @@ def _signs(y_true: NDArray, y_pred: NDArray) -> NDArray:
     return nd.where(y > 0, nd.ones_like(y), -nd.ones_like(y))
 
 
-class _Gluon(Loss):
+class _GluonLoss(Loss):
     """A loss of gluon, which takes the predictions first."""
 
     def __init__(self, loss: gluon.loss.Loss):
@@ -264,7 +264,7 @@ class _Gluon(Loss):
         return self._loss(y_pred, y_true)
 
 
-class _Function(Loss):
+class _FunctionLoss(Loss):
     def __init__(self, function: Callable[[Any, Any], Any]):
         super().__init__()
         self._function = function
@@ -336,10 +336,10 @@ def get(wanted: Any) -> Loss:
             raise ArgumentError(f"compile: loss={wanted!r}: unknown; {suggest(wanted, list(NAMES))}")
         return NAMES[wanted]()
     if isinstance(wanted, gluon.loss.Loss):
-        return _Gluon(wanted)
+        return _GluonLoss(wanted)
     if not callable(wanted) or isinstance(wanted, type):
         raise ArgumentTypeError(f"compile: loss={wanted!r}: expected a name, a loss object or a function")
-    return _Function(wanted)
+    return _FunctionLoss(wanted)
 
 
 def compute_average_loss(

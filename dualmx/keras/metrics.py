@@ -128,7 +128,7 @@ class Mean(MeanMetricWrapper):
         self.add(_array(values).reshape((-1,)))
 
 
-class _OfMetric(Metric):
+class _MXNetMetric(Metric):
     """A metric of `mx.metric`."""
 
     def __init__(self, wanted: metric.EvalMetric):
@@ -285,7 +285,7 @@ class BinaryCrossentropy(MeanMetricWrapper):
         super().__init__(losses.BinaryCrossentropy(from_logits), name)
 
 
-class _Hits(Metric):
+class _ThresholdCounts(Metric):
     """Counts, of predictions above a threshold and labels above ½."""
 
     def __init__(self, thresholds: float = 0.5, name: str | None = None, dtype: Any = None):
@@ -317,7 +317,7 @@ class _Hits(Metric):
         return state[0] / state[1] if state[1] else 0.0
 
 
-class Precision(_Hits):
+class Precision(_ThresholdCounts):
     """Share of predictions above the threshold whose label is 1.
 
     Example:
@@ -331,7 +331,7 @@ class Precision(_Hits):
         return p
 
 
-class Recall(_Hits):
+class Recall(_ThresholdCounts):
     """Share of labels 1 whose prediction is above the threshold."""
 
     def _of(self, y: np.ndarray, p: np.ndarray) -> np.ndarray:
@@ -412,7 +412,7 @@ def get(wanted: Any, loss: Loss, workers: int = 1) -> Any:
                 f"compile: metric {type(wanted).__name__} cannot be added up over {workers} workers; use a mean over "
                 "rows such as accuracy, or compute it from predict()"
             )
-        return _OfMetric(wanted)
+        return _MXNetMetric(wanted)
     if not callable(wanted) or isinstance(wanted, type):
         raise ArgumentTypeError(f"compile: metric {wanted!r}: expected a name, a Metric, an EvalMetric or a function")
     function: Any = wanted

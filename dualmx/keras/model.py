@@ -144,7 +144,7 @@ class Training:
             validation_data, x, y = (host(x)[cut:], host(y)[cut:]), host(x)[:cut], host(y)[:cut]
         data = batches_of("fit", x, y, batch_size, shuffle, steps_per_epoch)
         epochs = integer("fit", "epochs", epochs, 0)
-        show = _Progress(verbose, epochs, data.steps, strategy.rank == 0)
+        show = _ProgressPrinter(verbose, epochs, data.steps, strategy.rank == 0)
         history = cb.History()
         listed = [*cb.listed(callbacks), history]
         for one in listed:
@@ -360,7 +360,7 @@ def _line(logs: dict[str, float]) -> str:
     return " - ".join(f"{name}: {value:.4f}" for name, value in logs.items())
 
 
-class _Progress:
+class _ProgressPrinter:
     """What `fit` prints."""
 
     def __init__(self, verbose: Any, epochs: int, steps: int | None, first: bool):

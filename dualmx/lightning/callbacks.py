@@ -62,7 +62,7 @@ class Callback:
         """After a validation."""
 
 
-class _Watching(Callback):
+class _MonitorCallback(Callback):
     def __init__(self, monitor: str | None, mode: str):
         if mode not in ("min", "max"):
             raise ArgumentError(f"{type(self).__name__}: mode={mode!r}: expected 'min' or 'max'")
@@ -79,7 +79,7 @@ class _Watching(Callback):
         return now < before - delta if self.mode == "min" else now > before + delta
 
 
-class EarlyStopping(_Watching):
+class EarlyStopping(_MonitorCallback):
     """End training when a number has not improved for some epochs.
 
     Args:
@@ -122,7 +122,7 @@ class LearningRateMonitor(Callback):
             trainer._report({f"lr-{type(one).__name__}": float(one.learning_rate)})
 
 
-class ModelCheckpoint(_Watching):
+class ModelCheckpoint(_MonitorCallback):
     """Save checkpoints after epochs; the first process writes them.
 
     Args:

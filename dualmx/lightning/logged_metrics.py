@@ -8,7 +8,7 @@ from .. import autograd, parallel
 from ..ndarray import NDArray
 
 
-class _Mean:
+class _RunningMean:
     def __init__(self) -> None:
         self.sums: dict[Any, Any] = {}
         self.weight = 0.0
@@ -35,8 +35,8 @@ class LoggedMetrics:
 
     def __init__(self, training: bool):
         self._training = training
-        self._steps: dict[str, _Mean] = {}
-        self._epochs: dict[str, _Mean] = {}
+        self._steps: dict[str, _RunningMean] = {}
+        self._epochs: dict[str, _RunningMean] = {}
         self._both: set[str] = set()
         self.shown: list[str] = []
 
@@ -54,9 +54,9 @@ class LoggedMetrics:
             if isinstance(value, NDArray):
                 value = value.detach()
             if on_step:
-                self._steps.setdefault(name, _Mean()).add(value, weight)
+                self._steps.setdefault(name, _RunningMean()).add(value, weight)
             if on_epoch:
-                self._epochs.setdefault(name, _Mean()).add(value, weight)
+                self._epochs.setdefault(name, _RunningMean()).add(value, weight)
         if on_step and on_epoch:
             self._both.add(name)
         if shown and name not in self.shown:

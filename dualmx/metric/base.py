@@ -48,7 +48,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, numpy.generic) else value
 
 
-class _Sum:
+class _SumAttribute:
     """Attribute that holds a `Total` and reads and writes as a number."""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -125,10 +125,10 @@ class EvalMetric:
         ('count', 0.5)
     """
 
-    sum_metric = _Sum()
-    num_inst = _Sum()
-    global_sum_metric = _Sum()
-    global_num_inst = _Sum()
+    sum_metric = _SumAttribute()
+    num_inst = _SumAttribute()
+    global_sum_metric = _SumAttribute()
+    global_num_inst = _SumAttribute()
 
     def __init__(
         self,

@@ -88,7 +88,7 @@ class TopKAccuracy(EvalMetric):
             self._add(hits.sum(), hits.shape[0])
 
 
-class _Confusion:
+class _ConfusionCounts:
     """Counts of a binary classifier's outcomes."""
 
     def __init__(self) -> None:
@@ -137,10 +137,10 @@ class _Binary(EvalMetric):
         if average not in ("macro", "micro"):
             raise ArgumentError(f"{type(self).__name__}: average={average!r}: expected 'macro' or 'micro'")
         self.average = average
-        self._local, self._all = _Confusion(), _Confusion()
+        self._local, self._all = _ConfusionCounts(), _ConfusionCounts()
         super().__init__(name, output_names, label_names, has_global_stats=True)
 
-    def _score(self, confusion: _Confusion) -> float:
+    def _score(self, confusion: _ConfusionCounts) -> float:
         raise NotImplementedError
 
     def update(self, labels: Any, preds: Any) -> None:
@@ -150,7 +150,7 @@ class _Binary(EvalMetric):
             self._all.update(label, pred)
         if self.average == "macro":
             self._add(self._score(self._local), 1)
-            self._local, self._all = _Confusion(), _Confusion()
+            self._local, self._all = _ConfusionCounts(), _ConfusionCounts()
         else:
             self.sum_metric = self._score(self._local) * self._local.count
             self.num_inst = self._local.count
@@ -160,12 +160,12 @@ class _Binary(EvalMetric):
     def reset(self) -> None:
         """Forget everything."""
         super().reset()
-        self._local, self._all = _Confusion(), _Confusion()
+        self._local, self._all = _ConfusionCounts(), _ConfusionCounts()
 
     def reset_local(self) -> None:
         """Forget all but the global statistics."""
         super().reset_local()
-        self._local = _Confusion()
+        self._local = _ConfusionCounts()
 
 
 @register
@@ -183,7 +183,7 @@ class F1(_Binary):
     def __init__(self, name: str = "f1", output_names: Names = None, label_names: Names = None, average: str = "macro"):
         super().__init__(name, output_names, label_names, average)
 
-    def _score(self, confusion: _Confusion) -> float:
+    def _score(self, confusion: _ConfusionCounts) -> float:
         return confusion.fscore
 
 
@@ -201,7 +201,7 @@ class MCC(_Binary):
     ):
         super().__init__(name, output_names, label_names, average)
 
-    def _score(self, confusion: _Confusion) -> float:
+    def _score(self, confusion: _ConfusionCounts) -> float:
         return confusion.correlation
 
 

@@ -27,14 +27,14 @@ from .call import is_number
 from .operators import ARITHMETIC, COMPARISON
 
 
-class _Symbol(Symbol):
+class _NumpySymbol(Symbol):
     """A symbol whose operators broadcast and give bool comparisons, as arrays of `mx.np` do."""
 
     __slots__ = ()
     # NumPy's arrays do not take a symbol for an element: their operators leave it to these here.
     __array_ufunc__ = None
 
-    def as_np_ndarray(self) -> _Symbol:
+    def as_np_ndarray(self) -> _NumpySymbol:
         """Return the symbol itself."""
         return self
 
@@ -45,11 +45,11 @@ class _Symbol(Symbol):
     def __hash__(self) -> int:
         return id(self) >> 4
 
-    def __call__(self, *args: Any, name: str | None = None, **kwargs: Any) -> _Symbol:
-        return _Symbol(super().__call__(*args, name=name, **kwargs).entries)
+    def __call__(self, *args: Any, name: str | None = None, **kwargs: Any) -> _NumpySymbol:
+        return _NumpySymbol(super().__call__(*args, name=name, **kwargs).entries)
 
-    def __copy__(self) -> _Symbol:
-        return _Symbol(super().__copy__().entries)
+    def __copy__(self) -> _NumpySymbol:
+        return _NumpySymbol(super().__copy__().entries)
 
     def __neg__(self) -> Any:
         # MXNet's product with a number that is no int: whole numbers become float64.
@@ -66,24 +66,24 @@ class _Symbol(Symbol):
         return slice_symbol(self, index)
 
     @property
-    def T(self) -> _Symbol:
+    def T(self) -> _NumpySymbol:
         """The expression with its axes reversed."""
         return make_node("_np_transpose", (self,), {})
 
-    def reshape(self, *shape: Any, order: str = "C") -> _Symbol:
+    def reshape(self, *shape: Any, order: str = "C") -> _NumpySymbol:
         """Return the expression in another shape, one length of which may be -1."""
         wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
         return make_node("_np_reshape", (self,), {"newshape": tuple(wanted), "order": order})
 
-    def flatten(self, order: str = "C") -> _Symbol:
+    def flatten(self, order: str = "C") -> _NumpySymbol:
         """Return the elements in one axis."""
         return make_node("_np_reshape", (self,), {"newshape": (-1,), "order": order})
 
-    def astype(self, dtype: Any, **kwargs: Any) -> _Symbol:
+    def astype(self, dtype: Any, **kwargs: Any) -> _NumpySymbol:
         """Return the expression in another dtype."""
-        return _Symbol(super().astype(dtype, **kwargs).entries)
+        return _NumpySymbol(super().astype(dtype, **kwargs).entries)
 
-    def transpose(self, *axes: Any) -> _Symbol:
+    def transpose(self, *axes: Any) -> _NumpySymbol:
         """Return the expression with its axes permuted, or reversed."""
         wanted = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
         return make_node("_np_transpose", (self,), {"axes": tuple(wanted)} if wanted else {})
@@ -93,7 +93,7 @@ def as_np(symbol: Symbol) -> Any:
     """Return a symbol as one with NumPy semantics."""
     if not isinstance(symbol, Symbol):
         raise ArgumentTypeError(f"got a {type(symbol).__name__}: expected a symbol")
-    return symbol if isinstance(symbol, _Symbol) else _Symbol(symbol.entries)
+    return symbol if isinstance(symbol, _NumpySymbol) else _NumpySymbol(symbol.entries)
 
 
 def make_node(
@@ -113,12 +113,12 @@ def make_node(
     called = alias if alias in KEPT else name
     shown = hint or called.removeprefix("_npi_").removeprefix("_npx_").removeprefix("_np_").lstrip("_").lower()
     given = {k: v for k, v in params.items() if v is not None or k not in op.params}
-    return _Symbol(create(op, tuple(inputs), given, label, attr, shown, alias).entries)
+    return _NumpySymbol(create(op, tuple(inputs), given, label, attr, shown, alias).entries)
 
 
 def split_outputs(found: Symbol) -> list[Any]:
     """Return each output of a node as a symbol."""
-    return [_Symbol([entry]) for entry in found.entries]
+    return [_NumpySymbol([entry]) for entry in found.entries]
 
 
 def slice_symbol(symbol: Symbol, key: Any) -> Any:
@@ -156,14 +156,14 @@ def scalar_params(number: Any, turned: bool) -> dict[str, Any]:
 
 def _install() -> None:
     for key, names in ARITHMETIC.items():
-        setattr(_Symbol, f"__{key}__", _binary(names, False))
-        setattr(_Symbol, f"__r{key}__", _binary(names, True))
+        setattr(_NumpySymbol, f"__{key}__", _binary(names, False))
+        setattr(_NumpySymbol, f"__r{key}__", _binary(names, True))
     for key, name in COMPARISON.items():
-        setattr(_Symbol, f"__{key}__", _binary((f"_npi_{name}", f"_npi_{name}_scalar", ""), False))
+        setattr(_NumpySymbol, f"__{key}__", _binary((f"_npi_{name}", f"_npi_{name}_scalar", ""), False))
     for key, name in (("abs", "abs"), ("invert", "_npi_bitwise_not")):
-        setattr(_Symbol, f"__{key}__", lambda self, name=name: make_node(name, (self,), {}))
+        setattr(_NumpySymbol, f"__{key}__", lambda self, name=name: make_node(name, (self,), {}))
     for key, turned in (("matmul", False), ("rmatmul", True)):
-        setattr(_Symbol, f"__{key}__", _binary(("_npi_matmul", "", ""), turned))
+        setattr(_NumpySymbol, f"__{key}__", _binary(("_npi_matmul", "", ""), turned))
 
 
 _install()
@@ -186,8 +186,8 @@ def _fluent(name: str) -> Callable[..., Any]:
 
 
 for _name in FLUENT:
-    if _name not in vars(_Symbol) and hasattr(Symbol, _name):
-        setattr(_Symbol, _name, _fluent(_name))
+    if _name not in vars(_NumpySymbol) and hasattr(Symbol, _name):
+        setattr(_NumpySymbol, _name, _fluent(_name))
 
 
 # -- functions that make arrays: nodes without inputs

@@ -68,7 +68,7 @@ def _foreach(
     lengths = sorted({x.shape[0] if x.ndim else 0 for x in xs})
     if len(lengths) != 1 or lengths[0] == 0:
         raise ArgumentError(f"_foreach: data have {lengths} steps: expected arrays of one length that is not 0")
-    fed = foreach_wiring(_Names(in_data_locs, in_state_locs, remain_locs))
+    fed = foreach_wiring(_InputLocations(in_data_locs, in_state_locs, remain_locs))
     written = _written_inputs([(body, fed)])
 
     def step(carry: Any, x: Any) -> Any:
@@ -90,7 +90,7 @@ def _foreach(
     return (*stacked, *states, *held)
 
 
-class _Names(NamedTuple):
+class _InputLocations(NamedTuple):
     in_data_locs: Sequence[int]
     in_state_locs: Sequence[int]
     remain_locs: Sequence[int]

@@ -155,7 +155,7 @@ class _PerProcessStrategy(MultiWorkerMirroredStrategy):
         return 0, rows
 
 
-class _Rows:
+class _WorkerBatches:
     """Batches of this process; a process that has read all its rows continues with empty batches."""
 
     def __init__(self, job: TrainingSpec, reader: ParquetReader | None, batch_size: int, steps: int):
@@ -173,7 +173,7 @@ class _Rows:
             yield self._job.batch({name: values[:0] for name, values in block.items()})
 
 
-class _Checkpoints(History):
+class _CheckpointCallback(History):
     """Callback that keeps the logs of all epochs, earlier runs included, and writes what resuming needs."""
 
     def __init__(self, job: TrainingSpec, before: Mapping[str, Sequence[float]]):
@@ -228,7 +228,7 @@ def train(job: TrainingSpec) -> tuple[dict[str, list[float]], list[list[int]], l
     rank, size = parallel.rank(), parallel.size()
     reader = job.reader(job.train, size, rank, job.shuffle)
     counts = parallel.all_gather_object(reader.num_rows)
-    rows = _Rows(job, reader, job.batch_size, -(-max(counts) // job.batch_size))
+    rows = _WorkerBatches(job, reader, job.batch_size, -(-max(counts) // job.batch_size))
     found, begin, before = last_checkpoint(job.store, job.run_id)
     for source in (random.seed, np.random.seed):
         source(job.seed)  # of weights, which all draw alike
@@ -239,7 +239,7 @@ def train(job: TrainingSpec) -> tuple[dict[str, list[float]], list[list[int]], l
         model.compile(job.optimizer, job.loss, list(job.metrics))
         first, *_ = job.batch(next(job.reader(job.train, size, rank).batches(1)))
         outputs = model.predict_on_batch(first)  # makes the weights
-        kept = _Checkpoints(job, before)
+        kept = _CheckpointCallback(job, before)
         if found:
             checkpoint.restore(job.network, found)
             chosen: Any = model._compiled
@@ -256,14 +256,14 @@ def train(job: TrainingSpec) -> tuple[dict[str, list[float]], list[list[int]], l
     return kept.history, [[-1, *x.shape[1:]] for x in first], list(np.shape(outputs)[1:])
 
 
-def _validation(job: TrainingSpec, rank: int, size: int) -> _Rows | None:
+def _validation(job: TrainingSpec, rank: int, size: int) -> _WorkerBatches | None:
     if job.val is None:
         return None
     total = job.reader(job.val).num_rows
     parts = min(size, total)
     reader = job.reader(job.val, parts, rank) if rank < parts else None
     count = reader.num_rows if reader is not None else 0
-    return _Rows(job, reader, job.val_batch_size, -(-count // job.val_batch_size))
+    return _WorkerBatches(job, reader, job.val_batch_size, -(-count // job.val_batch_size))
 
 
 __all__ = ["Inputs", "TrainingSpec", "last_checkpoint", "reshape_column", "train"]

@@ -17,19 +17,19 @@ from ..op.schema import to_dtype, to_shape
 HIDDEN_KEYS = ("ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage", "profiler_scope")
 
 
-class _CurrentScope(threading.local):
+class _ThreadScope(threading.local):
     def __init__(self) -> None:
         self.stack: list[AttrScope] = [AttrScope()]
 
 
-class _Current(type):
+class _CurrentProperty(type):
     @property
     def current(cls) -> AttrScope:
         """The innermost attribute scope of this thread."""
         return _active.stack[-1]
 
 
-class AttrScope(metaclass=_Current):
+class AttrScope(metaclass=_CurrentProperty):
     """Attaches string attributes to every node made in its `with` block; the innermost scope wins.
 
     Raises:
@@ -61,7 +61,7 @@ class AttrScope(metaclass=_Current):
         _active.stack.pop()
 
 
-_active = _CurrentScope()
+_active = _ThreadScope()
 
 
 def is_dunder(key: str) -> bool:

@@ -496,7 +496,7 @@ class Executor:
             results = execute(self._call(is_train, internals=True), copies, self._ctx)
         for name, (node, _), value in zip(internals.list_outputs(), internals.entries, results, strict=True):
             if monitor_all or node.op is not None:
-                callback(_Name(name), value)
+                callback(_OutputName(name), value)
 
     def get_optimized_symbol(self) -> Symbol:
         """Return the bound symbol; optimization happens in XLA, below symbols."""
@@ -507,7 +507,7 @@ class Executor:
         return self._symbol.debug_str()
 
 
-class _Name(str):
+class _OutputName(str):
     """The name of an output, which can be decoded as the bytes that MXNet hands to callbacks."""
 
     __slots__ = ()

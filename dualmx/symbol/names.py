@@ -6,19 +6,19 @@ import threading
 from typing import Any
 
 
-class _CurrentNames(threading.local):
+class _ThreadManager(threading.local):
     def __init__(self) -> None:
         self.stack: list[NameManager] = [NameManager()]
 
 
-class _Current(type):
+class _CurrentProperty(type):
     @property
     def current(cls) -> NameManager:
         """The innermost name manager of this thread."""
         return _active.stack[-1]
 
 
-class NameManager(metaclass=_Current):
+class NameManager(metaclass=_CurrentProperty):
     """Gives nodes without a name the next free one of their kind: `fullyconnected0`, `fullyconnected1`, …
 
     Managers nest with `with`; each thread has its own, and each manager counts from 0. Gluon's blocks outside any
@@ -67,4 +67,4 @@ class Prefix(NameManager):
         return self._prefix + super().get(name, hint)
 
 
-_active = _CurrentNames()
+_active = _ThreadManager()

@@ -60,7 +60,7 @@ class PythonOp:
     def get_symbol(self, *args: Symbol, **kwargs: Any) -> Symbol:
         """Make a node of this operator: inputs by position or name, and `name`."""
         name = NameManager.current.get(kwargs.pop("name", None), self._op_name.lower())
-        layout = CustomOpSpec(type(self).__name__, _Properties(self))
+        layout = CustomOpSpec(type(self).__name__, _PythonOpProp(self))
         node = host_node(
             PythonNodeOp(self._op_name, layout), name, args, kwargs, {"need_top_grad": str(self.need_top_grad())}
         )
@@ -107,7 +107,7 @@ class NDArrayOp(PythonOp):
         return [*(out_grad if self.need_top_grad() else ()), *in_data, *out_data]
 
 
-class _Properties:
+class _PythonOpProp:
     """A `PythonOp` seen as the properties of a custom operator, and as the operator itself."""
 
     def __init__(self, made: PythonOp):
@@ -122,7 +122,7 @@ class _Properties:
         known = next((t for t in types if t is not None), np.float32)
         return [known] * len(types), [known] * len(self.list_outputs()), []
 
-    def create_operator(self, ctx: Any, shapes: list[Any], types: list[Any]) -> _Properties:
+    def create_operator(self, ctx: Any, shapes: list[Any], types: list[Any]) -> _PythonOpProp:
         return self
 
     def forward(self, is_train: bool, req: list[str], in_data: list[Any], out_data: list[Any], aux: list[Any]) -> None:

@@ -195,7 +195,7 @@ class TokenEmbedding(Vocabulary):
             self.idx_to_vec[self._token_to_idx[token]] = row
 
 
-class _Published(TokenEmbedding):
+class _PretrainedEmbedding(TokenEmbedding):
     """Vectors that were published in files."""
 
     def __init__(
@@ -242,7 +242,7 @@ ROOT = os.path.join(data_dir(), "embeddings")
 
 
 @register
-class GloVe(_Published):
+class GloVe(_PretrainedEmbedding):
     """GloVe vectors, read from `<embedding_root>/glove/<pretrained_file_name>`, downloaded if need be.
 
     Args:
@@ -270,7 +270,7 @@ class GloVe(_Published):
 
 
 @register
-class FastText(_Published):
+class FastText(_PretrainedEmbedding):
     """fastText vectors, read from `<embedding_root>/fasttext/<pretrained_file_name>`; arguments as for `GloVe`."""
 
     pretrained_file_name_sha1 = FASTTEXT

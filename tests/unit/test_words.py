@@ -31,7 +31,7 @@ def words(name: str) -> list[str]:
 
 def unknown_words(name: str, vocabulary: set[str]) -> list[str]:
     """Return the words of a file stem or class name that are not in the vocabulary; it may hold a name as a whole."""
-    return [] if name in vocabulary else [word for word in words(name) if word not in vocabulary]
+    return [] if name in vocabulary else [w for w in words(name) if not {w, w.removesuffix("s")} & vocabulary]
 
 
 def names(path: Path) -> Iterator[tuple[str, str]]:

@@ -36,7 +36,7 @@ def target_of(target_dtype: Any) -> np.dtype[Any]:
 _UNKNOWN, _LOW, _WIDE = "unknown", "low", "wide"
 
 
-class _Casts:
+class _CastInserter:
     """Builds the converted graph, with one cast for each value and type.
 
     Args:
@@ -83,7 +83,7 @@ def _convert(
     cast_variables: set[str],
 ) -> tuple[Symbol, dict[str, set[str]]]:
     """Return the symbol with casts, and the types in which each variable is read ("" for its own)."""
-    casts = _Casts(target, cast_variables)
+    casts = _CastInserter(target, cast_variables)
     for node in topological(symbol.entries):
         if node.op is None:
             casts.new[id(node), 0] = (node, 0)

@@ -79,7 +79,7 @@ class FlaxBlock(Block):
         key = jax.eval_shape(lambda: jax.random.key(0))
         shapes = jax.eval_shape(self._start, key, structs)
         paths, self._treedef = jax.tree_util.tree_flatten_with_path(shapes)
-        start = _Start(self, structs)
+        start = _InitialVariables(self, structs)
         self._variables, self._trained = [], []
         for at, (path, leaf) in enumerate(paths):
             names = [str(getattr(p, "key", getattr(p, "name", p))) for p in path]
@@ -88,7 +88,7 @@ class FlaxBlock(Block):
                 "_".join(names),
                 shape=leaf.shape,
                 dtype=leaf.dtype,
-                init=_FromModule(start, at),
+                init=_FlaxInitializer(start, at),
                 grad_req="write" if trained else "null",
                 differentiable=trained,
             )
@@ -152,7 +152,7 @@ class FlaxBlock(Block):
         return {name for name in tree if name != "params"}
 
 
-class _Start:
+class _InitialVariables:
     """The module's initial variables, computed once for all parameters of an `initialize()`."""
 
     def __init__(self, block: FlaxBlock, structs: list[jax.ShapeDtypeStruct]):
@@ -179,10 +179,10 @@ class _Start:
             return invoke(call, [])
 
 
-class _FromModule(initializer.Initializer):
+class _FlaxInitializer(initializer.Initializer):
     """Initializer of a variable: what the Flax module itself starts from."""
 
-    def __init__(self, start: _Start, at: int):
+    def __init__(self, start: _InitialVariables, at: int):
         super().__init__()
         self._start, self._at = start, at
 

@@ -93,7 +93,7 @@ class Dataset:
 
     def transform_first(self, fn: Callable[..., Any], lazy: bool = True) -> Dataset:
         """Like `transform`, on the first element of each tuple only."""
-        return self.transform(_First(fn), lazy)
+        return self.transform(_ApplyToFirst(fn), lazy)
 
 
 class SimpleDataset(Dataset):
@@ -200,7 +200,7 @@ class _SampledDataset(Dataset):
         return self._dataset.host_batch([self._indices[i] for i in indices])
 
 
-class _First:
+class _ApplyToFirst:
     """Applies a function to the first of its arguments."""
 
     def __init__(self, fn: Callable[..., Any]):
@@ -213,11 +213,11 @@ class _First:
 class _LazyTransformDataset(Dataset):
     def __init__(self, dataset: Dataset, fn: Callable[..., Any]):
         self._dataset, self._fn = dataset, fn
-        only_first = isinstance(fn, _First)
-        self._inner = inner = fn.fn if isinstance(fn, _First) else fn
+        only_first = isinstance(fn, _ApplyToFirst)
+        self._inner = inner = fn.fn if isinstance(fn, _ApplyToFirst) else fn
         # The library's own transforms compute in NumPy too, and some of them on whole batches.
         host = numpy_form(inner)
-        self._on_host = _First(host) if only_first and host is not None else host
+        self._on_host = _ApplyToFirst(host) if only_first and host is not None else host
         self._on_batches = host is not None and getattr(inner, "batched", False)
 
     def __len__(self) -> int:

@@ -114,7 +114,7 @@ class Pipeline(Block):
         """
         if not accumulate:
             self.collect_params().zero_grad()
-        return _Pass(self, data, label, loss).run()
+        return _BatchPass(self, data, label, loss).run()
 
     def measure(self, data: NDArray, label: NDArray, loss: Any, repeats: int = 3) -> dict[str, Any]:
         """Measure one micro-batch in each stage alone, and report the resulting schedule; gradients are lost.
@@ -123,7 +123,7 @@ class Pipeline(Block):
             `forward`, `backward`: seconds of each stage; `bubble`: the fraction of the time that stages wait;
             `utilisation`: the fraction that each stage works; `in_flight`: most micro-batches that each holds.
         """
-        once = _Pass(self, data, label, loss)
+        once = _BatchPass(self, data, label, loss)
         best: list[list[float]] = [[float("inf")] * len(self.stages) for _ in range(2)]
         for _ in range(repeats + 1):  # the first time compiles
             for back in (False, True):
@@ -145,7 +145,7 @@ class Pipeline(Block):
         }
 
 
-class _Pass:
+class _BatchPass:
     """One batch on its way through a pipeline."""
 
     def __init__(self, pipe: Pipeline, data: NDArray, label: NDArray, loss: Any):

@@ -31,7 +31,7 @@ def _with_states(cells: Any, states: Any) -> Iterator[tuple[Any, Any]]:
         at += size
 
 
-class _Stack(RecurrentCell):
+class _SequentialBase(RecurrentCell):
     """What `SequentialRNNCell` and `HybridSequentialRNNCell` share."""
 
     def __repr__(self) -> str:
@@ -90,7 +90,7 @@ class _Stack(RecurrentCell):
         return sequence, after
 
 
-class SequentialRNNCell(_Stack):
+class SequentialRNNCell(_SequentialBase):
     """Cells one after another; the states are those of all cells in a row.
 
     Example:
@@ -118,7 +118,7 @@ class SequentialRNNCell(_Stack):
         raise NotImplementedError("SequentialRNNCell calls its cells one by one")
 
 
-class HybridSequentialRNNCell(_Stack, HybridRecurrentCell):
+class HybridSequentialRNNCell(_SequentialBase, HybridRecurrentCell):
     """Cells one after another that hybridize into one graph; see `SequentialRNNCell`."""
 
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None):

@@ -20,7 +20,7 @@ def _pair(what: str, value: Any) -> Pair:
     return pair  # pyright: ignore[reportReturnType]
 
 
-class _Deformable(HybridBlock):
+class _DeformableBase(HybridBlock):
     """What both versions share: a convolution that predicts offsets, and the deformable one.
 
     Args:
@@ -112,8 +112,8 @@ class _Deformable(HybridBlock):
         return f"{type(self).__name__}({text}{f', {self.act}' if self.act is not None else ''})"
 
 
-class DeformableConvolution(_Deformable):
-    __doc__ = (_Deformable.__doc__ or "").replace(
+class DeformableConvolution(_DeformableBase):
+    __doc__ = (_DeformableBase.__doc__ or "").replace(
         "What both versions share: a convolution that predicts offsets, and the deformable one.",
         "A convolution that samples its input at points moved by offsets, which another convolution predicts.",
     )
@@ -128,8 +128,8 @@ class DeformableConvolution(_Deformable):
         return self._sampled(F, [x, offset, deformable_conv_weight], deformable_conv_bias)
 
 
-class ModulatedDeformableConvolution(_Deformable):
-    __doc__ = (_Deformable.__doc__ or "").replace(
+class ModulatedDeformableConvolution(_DeformableBase):
+    __doc__ = (_DeformableBase.__doc__ or "").replace(
         "What both versions share: a convolution that predicts offsets, and the deformable one.",
         "A deformable convolution whose samples are also weighted, by predicted numbers from 0 to 2.",
     )

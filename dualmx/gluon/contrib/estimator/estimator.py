@@ -146,7 +146,7 @@ class Estimator:
             raise ArgumentError(
                 f"Estimator.evaluate: val_data of type {type(val_data).__name__}: expected a gluon.data.DataLoader"
             )
-        handlers = _Handlers(self._with_defaults(event_handlers, MetricHandler, self._val_metrics))
+        handlers = _HandlerTable(self._with_defaults(event_handlers, MetricHandler, self._val_metrics))
         handlers.call("epoch_begin", self)
         for batch in val_data:
             handlers.call("batch_begin", self, batch=batch)
@@ -180,7 +180,7 @@ class Estimator:
                 f"Estimator.fit: epochs={epochs}, batches={batches}: expected one of them and not the other"
             )
         self.max_epoch, self.max_batch = epochs, batches
-        handlers = _Handlers(self._training_handlers(val_data, event_handlers))
+        handlers = _HandlerTable(self._training_handlers(val_data, event_handlers))
         handlers.call("train_begin", self)
         stop = False
         while not stop:
@@ -212,7 +212,7 @@ class Estimator:
         return sorted(handlers, key=lambda h: getattr(h, "priority", 0))
 
 
-class _Handlers:
+class _HandlerTable:
     """Event handlers by the moments at which they are called."""
 
     KINDS = {

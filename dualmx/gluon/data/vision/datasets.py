@@ -29,7 +29,7 @@ def _local(root: Path, names: Sequence[str]) -> Path | None:
     return next((root / name for name in names if (root / name).is_file()), None)
 
 
-class _Images(Dataset):
+class _ImageArrayDataset(Dataset):
     """(image (H, W, C) uint8, label int32) pairs in memory, classic or NumPy arrays by `npx.set_np()` at creation."""
 
     _folder: str
@@ -92,7 +92,7 @@ class _Images(Dataset):
         return [self._images[rows], self._classes[rows]]
 
 
-class MNIST(_Images):
+class MNIST(_ImageArrayDataset):
     """Handwritten digits: images (28, 28, 1) uint8 and labels 0 to 9, int32.
 
     Files that are not in `root` are downloaded into it.
@@ -143,7 +143,7 @@ class FashionMNIST(MNIST):
     }
 
 
-class CIFAR10(_Images):
+class CIFAR10(_ImageArrayDataset):
     """Photographs (32, 32, 3) uint8 of 10 classes, from the files of the binary version.
 
     Files that are not in `root` are downloaded into it.

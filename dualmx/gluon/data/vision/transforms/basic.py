@@ -21,7 +21,7 @@ from ....nn import HybridSequential, Lambda, Sequential
 from ...batchify import as_argument, numpy_form, to_device, to_host
 
 
-class _Chain:
+class _ComposeBase:
     """Host side of the containers."""
 
     _children: dict[str, Any]
@@ -47,7 +47,7 @@ def as_block(transform: Callable[..., Any]) -> Block:
     return transform if isinstance(transform, Block) else Lambda(transform)
 
 
-class Compose(_Chain, Sequential):
+class Compose(_ComposeBase, Sequential):
     """Applies transformations one after the other.
 
     Args:
@@ -64,7 +64,7 @@ class Compose(_Chain, Sequential):
         self.add(*map(as_block, transforms))
 
 
-class HybridCompose(_Chain, HybridSequential):
+class HybridCompose(_ComposeBase, HybridSequential):
     """Like `Compose`, of hybrid transformations only, compiled as one."""
 
     def __init__(self, transforms: Sequence[HybridBlock]):

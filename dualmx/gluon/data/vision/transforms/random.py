@@ -127,7 +127,7 @@ class RandomCrop(_HostBlock):
         return self._apply(x)
 
 
-class _Colour(Transform):
+class _ColourTransform(Transform):
     """A change of colours of one (H, W, C) image; values of integer images saturate."""
 
     def change(self, x: np.ndarray) -> np.ndarray:
@@ -144,7 +144,7 @@ class _Colour(Transform):
         return out.astype(x.dtype)
 
 
-class _Strength(_Colour):
+class _RandomFactor(_ColourTransform):
     """Draws a factor of 1 ± `strength`."""
 
     def __init__(self, strength: float):
@@ -159,7 +159,7 @@ class _Strength(_Colour):
         return {"min_factor": self._low, "max_factor": self._high}
 
 
-class RandomBrightness(_Strength):
+class RandomBrightness(_RandomFactor):
     """Multiplies by 1 ± up to `brightness`."""
 
     def __init__(self, brightness: float):
@@ -172,7 +172,7 @@ class RandomBrightness(_Strength):
         return F.image.random_brightness(x, **self._factors)
 
 
-class RandomContrast(_Strength):
+class RandomContrast(_RandomFactor):
     """Blends with the mean grey: 1 ± up to `contrast`."""
 
     def __init__(self, contrast: float):
@@ -186,7 +186,7 @@ class RandomContrast(_Strength):
         return F.image.random_contrast(x, **self._factors)
 
 
-class RandomSaturation(_Strength):
+class RandomSaturation(_RandomFactor):
     """Blends with the grey of each pixel: 1 ± up to `saturation`."""
 
     def __init__(self, saturation: float):
@@ -200,7 +200,7 @@ class RandomSaturation(_Strength):
         return F.image.random_saturation(x, **self._factors)
 
 
-class RandomHue(_Strength):
+class RandomHue(_RandomFactor):
     """Turns the colours by a number of circles between max(0, 1 - `hue`) and 1 + `hue`."""
 
     def __init__(self, hue: float):
@@ -221,7 +221,7 @@ def _turned(x: np.ndarray, circles: float) -> np.ndarray:
     return x @ matrix.T.astype(np.float32)
 
 
-class RandomColorJitter(_Colour):
+class RandomColorJitter(_ColourTransform):
     """Brightness, contrast, saturation and hue in random order, each by up to its strength; 0 leaves one out."""
 
     def __init__(self, brightness: float = 0, contrast: float = 0, saturation: float = 0, hue: float = 0):
@@ -247,7 +247,7 @@ class RandomColorJitter(_Colour):
         return F.image.random_color_jitter(x, **self._sizes)
 
 
-class RandomLighting(_Colour):
+class RandomLighting(_ColourTransform):
     """Adds noise of standard deviation `alpha` along the principal components of ImageNet's colours."""
 
     def __init__(self, alpha: float):
