@@ -17,7 +17,6 @@ from . import (  # noqa: F401
     loss,
     norm,
     optimizer,
-    optimizer_adaptive,
     pdf,
     pool,
     quantized,
