@@ -13,6 +13,7 @@ from ..ndarray import NDArray, invoke
 from ..sparse import needs_stepwise, run_program_stepwise
 from ..symbol import Symbol
 from ..symbol.eager_fallback import EagerGraph, execute, lower_or_fallback
+from ..symbol.inference import all_shapes
 from .parameter import ARRAYS_VERSION, DeferredInitializationError, Parameter, brief
 from .pytree import LEAF, TreeDef, flatten, to_nd_class, unflatten, with_class_of
 
@@ -156,7 +157,7 @@ class CachedGraph:
         flat, _ = flatten(args, self.error_prefix)
         known = {name: array.shape for name, array in zip(self.names, flat, strict=True)}
         try:
-            args_found, _, aux_found = self.symbol._all_shapes(**known)
+            args_found, _, aux_found = all_shapes(self.symbol, **known)
         except MXNetError as e:
             raise ArgumentError(
                 f"{self.error_prefix}: deferred initialization failed because the shapes of its parameters cannot be "

@@ -20,7 +20,7 @@ from ..ndarray import NDArray, array, zeros
 from ..ndarray.sharding import data_parallel_spec, sharded_zeros
 from ..sparse import with_storage
 from ..symbol.executor import recorded_training
-from ..symbol.inference import storage_types
+from ..symbol.inference import all_shapes, storage_types
 from ..symbol.node import topological
 
 
@@ -161,8 +161,8 @@ class ExecutorGroup:
             shapes[d.name], types[d.name] = tuple(shape), as_dtype(d.dtype)
         arguments, states = self.symbol.list_arguments(), self.symbol.list_auxiliary_states()
         known = set(arguments)
-        arg_shapes, _, aux_shapes = self.symbol._all_shapes(**{n: s for n, s in shapes.items() if n in known})
-        if arg_shapes is None:
+        arg_shapes, _, aux_shapes = all_shapes(self.symbol, **{n: s for n, s in shapes.items() if n in known})
+        if arg_shapes is None or aux_shapes is None:
             raise MXNetError(f"Module.bind: not all shapes follow from {shapes}; give the shapes of more inputs")
         arg_types, _, aux_types = self.symbol.infer_type(**{n: t for n, t in types.items() if n in known})
         args, grads = {}, {}

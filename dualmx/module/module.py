@@ -17,6 +17,7 @@ from ..io import DataBatch, DataDesc
 from ..io.data_batch import parse_descs
 from ..ndarray import NDArray, flush, zeros
 from ..symbol import Symbol
+from ..symbol.inference import all_shapes
 from .base_module import SMALL_UNIFORM, BaseModule, flush_step
 from .executor_group import DataParallelExecutorGroup, DeviceArrays, ExecutorGroup, parse_group2ctxs
 from .param_update import KVStoreUpdater, LocalUpdater, make_updater
@@ -425,8 +426,8 @@ class Module(Parameters):
     def output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
         shapes = {d.name: d.shape for d in (*self.data_shapes, *self.label_shapes)}
         known = set(self._symbol.list_arguments())
-        _, found, _ = self._symbol._all_shapes(**{n: s for n, s in shapes.items() if n in known})
-        return list(zip(self.output_names, found, strict=True))
+        _, found, _ = all_shapes(self._symbol, **{n: s for n, s in shapes.items() if n in known})
+        return list(zip(self.output_names, found or (), strict=True))
 
     @property
     def _require_bound(self) -> ExecutorGroup:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import numbers
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..core.errors import ArgumentTypeError, MXNetError
 from ..op.registry import get_op
 from .compose import SymbolBase, create_entries
-
-if TYPE_CHECKING:
-    from .symbol import Symbol
 
 
 class NotImplementedForSymbol(MXNetError):
@@ -90,85 +87,3 @@ def binary(kind: str, left: Any, right: Any) -> Any:
             f"{kind}: type {type(other)} not supported beside a symbol; expected a symbol or number"
         )
     return type(symbol)(create_entries(get_op(op), inputs, params, hint=hint))
-
-
-class Arithmetic(SymbolBase):
-    """Python's operators on symbols."""
-
-    __slots__ = ()
-    __hash__ = None  # pyright: ignore[reportAssignmentType]
-
-    def __add__(self, other: Any) -> Symbol:
-        return binary("add", self, other)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Symbol:
-        return binary("sub", self, other)
-
-    def __rsub__(self, other: Any) -> Symbol:
-        return binary("sub", other, self)
-
-    def __mul__(self, other: Any) -> Symbol:
-        return binary("mul", self, other)
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, other: Any) -> Symbol:
-        return binary("div", self, other)
-
-    def __rtruediv__(self, other: Any) -> Symbol:
-        return binary("div", other, self)
-
-    def __mod__(self, other: Any) -> Symbol:
-        return binary("mod", self, other)
-
-    def __rmod__(self, other: Any) -> Symbol:
-        return binary("mod", other, self)
-
-    def __pow__(self, other: Any) -> Symbol:
-        return binary("pow", self, other)
-
-    def __rpow__(self, other: Any) -> Symbol:
-        make: Any = type(self)
-        return make(create_entries(get_op("_rpower_scalar"), (self,), {"scalar": other}, hint="_rpower_scalar"))
-
-    def __neg__(self) -> Symbol:
-        return binary("mul", self, -1.0)
-
-    def __abs__(self) -> Symbol:
-        make: Any = type(self)
-        return make(create_entries(get_op("abs"), (self,)))
-
-    def __eq__(self, other: Any) -> Symbol:
-        return binary("eq", self, other)
-
-    def __ne__(self, other: Any) -> Symbol:
-        return binary("ne", self, other)
-
-    def __gt__(self, other: Any) -> Symbol:
-        return binary("gt", self, other)
-
-    def __ge__(self, other: Any) -> Symbol:
-        return binary("ge", self, other)
-
-    def __lt__(self, other: Any) -> Symbol:
-        return binary("lt", self, other)
-
-    def __le__(self, other: Any) -> Symbol:
-        return binary("le", self, other)
-
-    def __iadd__(self, other: Any) -> Symbol:
-        raise NotImplementedForSymbol("__iadd__")
-
-    def __isub__(self, other: Any) -> Symbol:
-        raise NotImplementedForSymbol("__isub__")
-
-    def __imul__(self, other: Any) -> Symbol:
-        raise NotImplementedForSymbol("__imul__")
-
-    def __itruediv__(self, other: Any) -> Symbol:
-        raise NotImplementedForSymbol("__itruediv__")
-
-    def __bool__(self) -> bool:
-        raise NotImplementedForSymbol("__bool__")

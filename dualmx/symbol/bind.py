@@ -1,12 +1,12 @@
-"""Bind a symbol to arrays: `bind`, `simple_bind`, `eval`."""
+"""Bind a symbol to arrays: `bind` and `simple_bind`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.argcheck import context as as_context
-from ..core.context import Context, current_context
+from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from ..graph.infer import Key, ShapeT, infer_shapes, is_known
 from ..graph.infer_dtype import default_dtypes
@@ -18,9 +18,6 @@ from .executor import GRAD_REQS, Executor
 from .inference import initial_dtypes, initial_shapes, storage_types
 from .multi_context_executor import MultiContextExecutor, group_of, spans_contexts
 from .node import Node, split_variables, topological
-
-if TYPE_CHECKING:
-    from .symbol import Symbol
 
 
 def _grad_reqs(names: Sequence[str], grad_req: Any) -> list[str]:
@@ -99,160 +96,94 @@ def _check_groups(group2ctx: Any, order: Sequence[Node]) -> dict[str, Context]:
     return found
 
 
-class Binding(SymbolBase):
-    """The binding methods of `Symbol`."""
+def _variables(symbol: SymbolBase, what: str) -> tuple[list[Node], list[str], list[str]]:
+    """All nodes, and the names of the arguments and of the states; `MXNetError` if one name stands for two."""
+    order = topological(symbol.entries)
+    arguments, states = split_variables(order)
+    names, aux_names = [n.name for n in arguments], [n.name for n in states]
+    seen: set[str] = set()
+    for name in (*names, *aux_names):
+        if name in seen:
+            raise MXNetError(f"{what}: two different variables are called {name!r}; rename one, or use one of them")
+        seen.add(name)
+    return order, names, aux_names
 
-    __slots__ = ()
 
-    def _variables(self, what: str) -> tuple[list[Any], list[str], list[str]]:
-        order = topological(self.entries)
-        arguments, states = split_variables(order)
-        names, aux_names = [n.name for n in arguments], [n.name for n in states]
-        seen: set[str] = set()
-        for name in (*names, *aux_names):
-            if name in seen:
-                raise MXNetError(f"{what}: two different variables are called {name!r}; rename one, or use one of them")
-            seen.add(name)
-        return order, names, aux_names
+def bind(
+    symbol: SymbolBase, ctx: Context, args: Any, args_grad: Any, grad_req: Any, aux_states: Any, group2ctx: Any
+) -> Executor:
+    """`Symbol.bind`: an executor on arrays of the caller."""
+    ctx = _check_context(ctx)
+    order, names, aux_names = _variables(symbol, "bind")
+    group2ctx = _check_groups(group2ctx, order)
+    arrays = _arrays_by_name("args", names, args, False)
+    grads = [None] * len(names) if args_grad is None else _arrays_by_name("args_grad", names, args_grad, True)
+    states = _arrays_by_name("aux_states", aux_names, {} if aux_states is None else aux_states, False)
+    reqs = _grad_reqs(names, grad_req)
+    for name, value, grad in zip(names, arrays, grads, strict=True):
+        if grad is not None and grad.shape != value.shape:
+            raise ArgumentError(f"bind: args_grad {name!r} has shape {grad.shape}, its argument {value.shape}")
+    shapes = dict(zip((*names, *aux_names), (a.shape for a in (*arrays, *states)), strict=True))
+    infer_shapes(order, {id(n): shapes[n.name] for n in order if n.op is None})
+    held = dict(zip((*names, *aux_names), (*arrays, *states), strict=True))
+    kind = MultiContextExecutor if spans_contexts(order, ctx, group2ctx, held) else Executor
+    return kind(symbol, ctx, arrays, grads, reqs, states, group2ctx)
 
-    def bind(
-        self: Symbol,  # pyright: ignore[reportGeneralTypeIssues]
-        ctx: Context,
-        args: Any,
-        args_grad: Any = None,
-        grad_req: Any = "write",
-        aux_states: Any = None,
-        group2ctx: Mapping[str, Context] | None = None,
-        shared_exec: Executor | None = None,
-    ) -> Executor:
-        """Bind arrays to the variables and return an executor.
 
-        Args:
-            ctx: where to run.
-            args: arrays of all arguments, as a list in their order or a dict by name.
-            args_grad: arrays that receive the gradients, as a list or a dict; arguments without one get no gradient.
-            grad_req: `"write"`, `"add"` or `"null"`, for all arguments, or a list or a dict by name.
-            aux_states: arrays of all auxiliary states, as a list or a dict.
-            group2ctx: contexts by `ctx_group` attribute: where the operators of a group run. Operators without a group
-                run where their first input is.
-            shared_exec: accepted; memory is shared by the engine itself.
+def simple_bind(
+    symbol: SymbolBase,
+    ctx: Context,
+    given_shapes: Mapping[str, Any],
+    grad_req: Any = "write",
+    type_dict: Mapping[str, Any] | None = None,
+    stype_dict: Mapping[str, str] | None = None,
+    group2ctx: Mapping[str, Context] | None = None,
+    shared_arg_names: Sequence[str] | None = None,
+    shared_exec: Executor | None = None,
+) -> Executor:
+    """`Symbol.simple_bind`: an executor on arrays that are allocated here."""
+    ctx = _check_context(ctx)
+    order, names, aux_names = _variables(symbol, "simple_bind")
+    group2ctx = _check_groups(group2ctx, order)
+    variables = {n.name: n for n in order if n.op is None}
+    shapes = _all_shapes(order, {n: variables[n] for n in (*names, *aux_names)}, given_shapes)
+    types = [(variables[k], d) for k, d in (type_dict or {}).items() if k in variables]
+    dtypes = default_dtypes(order, initial_dtypes(order, types), shapes)
+    reqs = _grad_reqs(names, grad_req)
+    places = {n: group2ctx.get(group_of(variables[n]), ctx) for n in variables}
 
-        Raises:
-            ArgumentError: an array is missing or superfluous, or a group is not in `group2ctx`.
-            ArgumentTypeError: something is not an array.
-            MXNetError: shapes or dtypes do not fit the graph, or a variable name occurs twice.
+    stypes, grad_stypes = storage_types(order, stype_dict or {})
 
-        Example:
-            >>> import dualmx as mx
-            >>> exe = (mx.sym.var("a") + mx.sym.var("b")).bind(mx.cpu(), {"a": mx.nd.ones(2), "b": mx.nd.ones(2)})
-            >>> exe.forward()[0].asnumpy().tolist()
-            [2.0, 2.0]
-        """
-        ctx = _check_context(ctx)
-        order, names, aux_names = self._variables("bind")
-        group2ctx = _check_groups(group2ctx, order)
-        arrays = _arrays_by_name("args", names, args, False)
-        grads = [None] * len(names) if args_grad is None else _arrays_by_name("args_grad", names, args_grad, True)
-        states = _arrays_by_name("aux_states", aux_names, {} if aux_states is None else aux_states, False)
-        reqs = _grad_reqs(names, grad_req)
-        for name, value, grad in zip(names, arrays, grads, strict=True):
-            if grad is not None and grad.shape != value.shape:
-                raise ArgumentError(f"bind: args_grad {name!r} has shape {grad.shape}, its argument {value.shape}")
-        shapes = dict(zip((*names, *aux_names), (a.shape for a in (*arrays, *states)), strict=True))
-        infer_shapes(order, {id(n): shapes[n.name] for n in order if n.op is None})
-        held = dict(zip((*names, *aux_names), (*arrays, *states), strict=True))
-        kind = MultiContextExecutor if spans_contexts(order, ctx, group2ctx, held) else Executor
-        return kind(self, ctx, arrays, grads, reqs, states, group2ctx)
+    def new(name: str, kinds: Mapping[str, str] = stypes) -> NDArray:
+        shape = shapes[id(variables[name]), 0]
+        assert shape is not None
+        dtype = dtypes[id(variables[name]), 0]
+        if places[name].mesh is not None:
+            return sharded_zeros(places[name], shape, dtype, variables[name].attrs.get("__shard__", "()"), name)
+        if kinds is stypes and kinds[name] == "row_sparse":
+            # A weight stores all its rows.
+            return with_storage(zeros(shape, ctx=places[name], dtype=dtype), "row_sparse")
+        return zeros(shape, ctx=places[name], dtype=dtype, stype=kinds[name])
 
-    def simple_bind(
-        self: Symbol,  # pyright: ignore[reportGeneralTypeIssues]
-        ctx: Context,
-        grad_req: Any = "write",
-        type_dict: Mapping[str, Any] | None = None,
-        stype_dict: Mapping[str, str] | None = None,
-        group2ctx: Mapping[str, Context] | None = None,
-        shared_arg_names: Sequence[str] | None = None,
-        shared_exec: Executor | None = None,
-        shared_buffer: dict[str, NDArray] | None = None,
-        **kwargs: Any,
-    ) -> Executor:
-        """Infer all shapes and dtypes, allocate the arrays, and return an executor.
+    def shared(name: str, pool: Mapping[str, NDArray | None]) -> NDArray:
+        old = pool.get(name)
+        wanted = shapes[id(variables[name]), 0]
+        if old is None or old.shape != wanted:
+            found = None if old is None else old.shape
+            raise MXNetError(f"simple_bind: {name!r} of shape {wanted} cannot be shared: shared_exec has {found}")
+        return old
 
-        Args:
-            ctx: where to run and to allocate.
-            grad_req: `"write"`, `"add"` or `"null"`, for all arguments, or a list or a dict by name; every argument
-                whose request is not `"null"` gets a gradient array, data and labels included.
-            type_dict: dtypes by variable name; what does not follow from them is float32.
-            stype_dict: storage types by variable name, instead of those the variables were made with. The storage
-                types of gradients follow.
-            group2ctx: contexts by `ctx_group` attribute: where the arguments of a group are allocated and its operators
-                run. Operators without a group run where their first input is.
-            shared_arg_names: arguments whose arrays are taken from `shared_exec`, with their gradients.
-            shared_exec: executor to share these arrays and the auxiliary states with.
-            shared_buffer: accepted; memory is shared by the engine itself.
-            kwargs: shapes by variable name; names that the graph does not have are ignored.
-
-        Raises:
-            MXNetError: shapes do not follow (the text lists them), contradict each other, or a name occurs twice.
-
-        Example:
-            >>> import dualmx as mx
-            >>> exe = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=3, name="fc").simple_bind(mx.cpu(), x=(2, 4))
-            >>> exe.arg_dict["fc_weight"].shape
-            (3, 4)
-        """
-        ctx = _check_context(ctx)
-        order, names, aux_names = self._variables("simple_bind")
-        group2ctx = _check_groups(group2ctx, order)
-        variables = {n.name: n for n in order if n.op is None}
-        shapes = _all_shapes(order, {n: variables[n] for n in (*names, *aux_names)}, kwargs)
-        types = [(variables[k], d) for k, d in (type_dict or {}).items() if k in variables]
-        dtypes = default_dtypes(order, initial_dtypes(order, types), shapes)
-        reqs = _grad_reqs(names, grad_req)
-        places = {n: group2ctx.get(group_of(variables[n]), ctx) for n in variables}
-
-        stypes, grad_stypes = storage_types(order, stype_dict or {})
-
-        def new(name: str, kinds: Mapping[str, str] = stypes) -> NDArray:
-            shape = shapes[id(variables[name]), 0]
-            assert shape is not None
-            dtype = dtypes[id(variables[name]), 0]
-            if places[name].mesh is not None:
-                return sharded_zeros(places[name], shape, dtype, variables[name].attrs.get("__shard__", "()"), name)
-            if kinds is stypes and kinds[name] == "row_sparse":
-                # A weight stores all its rows.
-                return with_storage(zeros(shape, ctx=places[name], dtype=dtype), "row_sparse")
-            return zeros(shape, ctx=places[name], dtype=dtype, stype=kinds[name])
-
-        def shared(name: str, pool: Mapping[str, NDArray | None]) -> NDArray:
-            old = pool.get(name)
-            wanted = shapes[id(variables[name]), 0]
-            if old is None or old.shape != wanted:
-                found = None if old is None else old.shape
-                raise MXNetError(f"simple_bind: {name!r} of shape {wanted} cannot be shared: shared_exec has {found}")
-            return old
-
-        args, grads = [], []
-        for name, req in zip(names, reqs, strict=True):
-            if shared_exec is not None and name in (shared_arg_names or ()):
-                args.append(shared(name, shared_exec.arg_dict))
-                grad = shared_exec.grad_dict[name]
-                grads.append(None if req == "null" else new(name, grad_stypes) if grad is None else grad)
-            else:
-                args.append(new(name))
-                grads.append(None if req == "null" else new(name, grad_stypes))
-        pool = shared_exec.aux_dict if shared_exec is not None else {}
-        states = [shared(name, pool) if name in pool else new(name) for name in aux_names]
-        held = dict(zip((*names, *aux_names), (*args, *states), strict=True))
-        kind = MultiContextExecutor if spans_contexts(order, ctx, group2ctx, held) else Executor
-        return kind(self, ctx, args, grads, reqs, states, group2ctx)
-
-    def eval(self: Symbol, ctx: Context | None = None, **kwargs: NDArray) -> list[NDArray]:  # pyright: ignore[reportGeneralTypeIssues]
-        """Run the graph once in inference mode on arrays by variable name, and return the outputs.
-
-        Raises:
-            ArgumentError: a variable has no array.
-        """
-        names = self.list_auxiliary_states()
-        states = {n: kwargs[n] for n in names if n in kwargs}
-        return self.bind(ctx or current_context(), kwargs, aux_states=states).forward()
+    args, grads = [], []
+    for name, req in zip(names, reqs, strict=True):
+        if shared_exec is not None and name in (shared_arg_names or ()):
+            args.append(shared(name, shared_exec.arg_dict))
+            grad = shared_exec.grad_dict[name]
+            grads.append(None if req == "null" else new(name, grad_stypes) if grad is None else grad)
+        else:
+            args.append(new(name))
+            grads.append(None if req == "null" else new(name, grad_stypes))
+    pool = shared_exec.aux_dict if shared_exec is not None else {}
+    states = [shared(name, pool) if name in pool else new(name) for name in aux_names]
+    held = dict(zip((*names, *aux_names), (*args, *states), strict=True))
+    kind = MultiContextExecutor if spans_contexts(order, ctx, group2ctx, held) else Executor
+    return kind(symbol, ctx, args, grads, reqs, states, group2ctx)

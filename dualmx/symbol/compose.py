@@ -11,16 +11,56 @@ from ..op.schema import AUX
 from ..op.traits import ZERO
 from .attributes import AttrScope, is_dunder, json_key, param_text
 from .names import NameManager
-from .node import Entry, Node, arity_param, copy_graph, input_names, present_inputs, topological
+from .node import Entry, Node, arity_param, copy_graph, input_names, present_inputs, split_variables, topological
 
 
 class SymbolBase:
-    """What composing needs to know of a symbol: its entries (node, output index)."""
+    """Outputs of a graph as entries (node, output index), and what can be read from them."""
 
     __slots__ = ("entries",)
 
     def __init__(self, entries: Sequence[Entry]):
         self.entries: tuple[Entry, ...] = tuple(entries)
+
+    def _order(self) -> list[Node]:
+        return topological(self.entries)
+
+    def list_outputs(self) -> list[str]:
+        """Names of the outputs."""
+        return [node.output_name(index) for node, index in self.entries]
+
+    def list_arguments(self) -> list[str]:
+        """Names of the variables that are not auxiliary states, in the order in which `bind` takes them."""
+        return [node.name for node in split_variables(self._order())[0]]
+
+    def list_auxiliary_states(self) -> list[str]:
+        """Names of the auxiliary states: variables that running the graph may change, such as moving averages."""
+        return [node.name for node in split_variables(self._order())[1]]
+
+    def list_inputs(self) -> list[str]:
+        """Names of all variables, auxiliary states included."""
+        return [node.name for node in self._order() if node.op is None]
+
+    def internal_entries(self) -> list[Entry]:
+        """Outputs of all nodes, variables included."""
+        return [(node, i) for node in self._order() for i in range(node.n_visible)]
+
+    def debug_str(self) -> str:
+        """Return a readable listing of the graph: outputs, then nodes with inputs and attributes."""
+        lines = ["Symbol Outputs:"]
+        lines += [f"\toutput[{i}]={node.name}({index})" for i, (node, index) in enumerate(self.entries)]
+        for node in self._order():
+            if node.op is None:
+                lines.append(f"Variable:{node.name}")
+                continue
+            lines += ["--------------------", f"Op:{node.op.name}, Name={node.name}", "Inputs:"]
+            states = set(node.aux_positions())
+            for i, (child, index) in enumerate(node.inputs):
+                version = f" version={int(i in states)}" if child.op is None else ""
+                lines.append(f"\targ[{i}]={child.name}({index}){version}")
+            if node.attrs:
+                lines += ["Attrs:", *(f"\t{key}={value}" for key, value in sorted(node.attrs.items()))]
+        return "\n".join(lines) + "\n"
 
 
 def default_initializer(op: Op, input_name: str, is_state: bool) -> str | None:

@@ -16,14 +16,14 @@ from ..ndarray.recorder import engine, local
 from ..ndarray.tape import backward as run_backward
 from ..op.registry import Call
 from ..sparse import BaseSparseNDArray
+from .compose import SymbolBase
 from .eager_fallback import EagerGraph, execute, lower_or_fallback
-from .inference import output_stypes
+from .inference import all_shapes, output_stypes
 from .node import topological
 from .python_nodes import PythonNodeOp
 
 if TYPE_CHECKING:
     from .node import Node
-    from .symbol import Symbol
 
 # How gradients that are stored by rows are requested.
 ROW_SPARSE_REQS = {"write": "rows", "add": "rows_add"}
@@ -175,7 +175,7 @@ class Executor:
 
     def __init__(
         self,
-        symbol: Symbol,
+        symbol: SymbolBase,
         ctx: Context,
         args: Sequence[NDArray],
         grads: Sequence[NDArray | None],
@@ -265,7 +265,7 @@ class Executor:
     def _call(self, train: bool, internals: bool = False) -> Any:
         key = (train, internals)
         if key not in self._calls:
-            symbol = self._symbol.get_internals() if internals else self._symbol
+            symbol = SymbolBase(self._symbol.internal_entries()) if internals else self._symbol
             self._calls[key] = lower_or_fallback(symbol, train, made=self._host_operators)
         return self._calls[key]
 
@@ -430,7 +430,7 @@ class Executor:
         for name in kwargs:
             if name not in self._arg_names:
                 raise ArgumentTypeError(f"reshape: unknown argument {name!r}; {suggest(name, self._arg_names)}")
-        arg_shapes, _, aux_shapes = self._symbol._all_shapes(**kwargs)
+        arg_shapes, _, aux_shapes = all_shapes(self._symbol, **kwargs)
         if arg_shapes is None or aux_shapes is None:
             raise MXNetError(f"reshape: not all shapes follow from {kwargs}; give the shapes of more arguments")
         args, grads = [], []
@@ -490,7 +490,7 @@ class Executor:
         if self._monitor is None:
             return
         callback, monitor_all = self._monitor
-        internals = self._symbol.get_internals()
+        internals = SymbolBase(self._symbol.internal_entries())
         with without_recording():
             copies = [a.as_in_context(self._ctx).copy() for a in (*self.arg_arrays, *self.aux_arrays)]
             results = execute(self._call(is_train, internals=True), copies, self._ctx)
@@ -498,7 +498,7 @@ class Executor:
             if monitor_all or node.op is not None:
                 callback(_OutputName(name), value)
 
-    def get_optimized_symbol(self) -> Symbol:
+    def get_optimized_symbol(self) -> SymbolBase:
         """Return the bound symbol; optimization happens in XLA, below symbols."""
         return self._symbol
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..core.context import Context
 from ..core.errors import MXNetError
@@ -13,12 +13,10 @@ from ..ndarray import NDArray, invoke, zeros
 from ..ndarray.handle import is_tracked
 from ..ndarray.tape import backward as run_backward
 from ..op.registry import Call
+from .compose import SymbolBase
 from .executor import Executor, RecordedForward, recorded_training, without_recording
 from .lowering import call_with_constants, has_unknown_shape, is_mirrored
 from .node import Node, split_variables, topological
-
-if TYPE_CHECKING:
-    from .symbol import Symbol
 
 EntryKey = tuple[int, int]  # a node, by its identity, and the number of its output
 
@@ -115,7 +113,7 @@ class MultiContextExecutor(Executor):
 
     def __init__(
         self,
-        symbol: Symbol,
+        symbol: SymbolBase,
         ctx: Context,
         args: Sequence[NDArray],
         grads: Sequence[NDArray | None],

@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import importlib
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..compile.devices import parse_spec
+from ..core import np_mode
+from ..core.context import Context, current_context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from ..core.module_alias import lazy_reexport
 from ..core.reader import read_file
-from ..op.registry import Op
-from .arithmetic import Arithmetic, NotImplementedForSymbol
+from ..graph.infer import is_known
+from ..ndarray import NDArray
+from ..op.registry import Op, get_op
+from .arithmetic import NotImplementedForSymbol, binary
 from .attributes import AttrScope, is_dunder, json_key, param_text, user_visible, variable_attrs
-from .bind import Binding
-from .compose import compose, create_entries
+from .bind import bind, simple_bind
+from .compose import SymbolBase, compose, create_entries
+from .executor import Executor
 from .fluent import Fluent
-from .inference import Inference
+from .inference import Dtypes, Shapes, dtype_lists, shape_lists
 from .json import from_json, to_json
-from .node import Node, copy_graph, split_variables, topological
+from .node import Node, copy_graph, split_variables
 
 # Graph partitioners of MXNet; scripts name them, and XLA does their work without being told.
 BACKENDS = ("MKLDNN", "MKLDNN_QUANTIZE", "TensorRT")
 
 
-class Symbol(Arithmetic, Inference, Binding, Fluent):
+class Symbol(SymbolBase, Fluent):
     """One or several outputs of a graph of named operator nodes and variables.
 
     A symbol has no values. It lists the variables it needs, infers their shapes and types, and is run by binding
@@ -46,6 +52,7 @@ class Symbol(Arithmetic, Inference, Binding, Fluent):
     """
 
     __slots__ = ("__weakref__",)
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
 
     def __repr__(self) -> str:
         name = self.name
@@ -93,10 +100,6 @@ class Symbol(Arithmetic, Inference, Binding, Fluent):
         first = self.entries[0][0]
         return first.name if all(node is first for node, _ in self.entries) else None
 
-    def list_outputs(self) -> list[str]:
-        """Names of the outputs."""
-        return [node.output_name(index) for node, index in self.entries]
-
     @property
     def num_outputs(self) -> int:
         """Number of outputs."""
@@ -104,24 +107,9 @@ class Symbol(Arithmetic, Inference, Binding, Fluent):
 
     # ---- the graph below
 
-    def _order(self) -> list[Node]:
-        return topological(self.entries)
-
-    def list_arguments(self) -> list[str]:
-        """Names of the variables that are not auxiliary states, in the order in which `bind` takes them."""
-        return [node.name for node in split_variables(self._order())[0]]
-
-    def list_auxiliary_states(self) -> list[str]:
-        """Names of the auxiliary states: variables that running the graph may change, such as moving averages."""
-        return [node.name for node in split_variables(self._order())[1]]
-
-    def list_inputs(self) -> list[str]:
-        """Names of all variables, auxiliary states included."""
-        return [node.name for node in self._order() if node.op is None]
-
     def get_internals(self) -> Symbol:
         """Return a group of all nodes' outputs, variables included; pick one by name: `internals["fc1_output"]`."""
-        return Symbol([(node, i) for node in self._order() for i in range(node.n_visible)])
+        return Symbol(self.internal_entries())
 
     def get_children(self) -> Symbol | None:
         """Return a group of the inputs of the node(s), `None` when there are none."""
@@ -215,22 +203,234 @@ class Symbol(Arithmetic, Inference, Binding, Fluent):
         except OSError as e:
             raise MXNetError(f"save: cannot write {os.fspath(fname)!r}: {e.strerror}") from e
 
-    def debug_str(self) -> str:
-        """Return a readable listing of the graph: outputs, then nodes with inputs and attributes."""
-        lines = ["Symbol Outputs:"]
-        lines += [f"\toutput[{i}]={node.name}({index})" for i, (node, index) in enumerate(self.entries)]
-        for node in self._order():
-            if node.op is None:
-                lines.append(f"Variable:{node.name}")
-                continue
-            lines += ["--------------------", f"Op:{node.op.name}, Name={node.name}", "Inputs:"]
-            states = set(node.aux_positions())
-            for i, (child, index) in enumerate(node.inputs):
-                version = f" version={int(i in states)}" if child.op is None else ""
-                lines.append(f"\targ[{i}]={child.name}({index}){version}")
-            if node.attrs:
-                lines += ["Attrs:", *(f"\t{key}={value}" for key, value in sorted(node.attrs.items()))]
-        return "\n".join(lines) + "\n"
+    # ---- operators
+
+    def __add__(self, other: Any) -> Symbol:
+        return binary("add", self, other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Symbol:
+        return binary("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Symbol:
+        return binary("sub", other, self)
+
+    def __mul__(self, other: Any) -> Symbol:
+        return binary("mul", self, other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Symbol:
+        return binary("div", self, other)
+
+    def __rtruediv__(self, other: Any) -> Symbol:
+        return binary("div", other, self)
+
+    def __mod__(self, other: Any) -> Symbol:
+        return binary("mod", self, other)
+
+    def __rmod__(self, other: Any) -> Symbol:
+        return binary("mod", other, self)
+
+    def __pow__(self, other: Any) -> Symbol:
+        return binary("pow", self, other)
+
+    def __rpow__(self, other: Any) -> Symbol:
+        return type(self)(create_entries(get_op("_rpower_scalar"), (self,), {"scalar": other}, hint="_rpower_scalar"))
+
+    def __neg__(self) -> Symbol:
+        return binary("mul", self, -1.0)
+
+    def __abs__(self) -> Symbol:
+        return type(self)(create_entries(get_op("abs"), (self,)))
+
+    def __eq__(self, other: Any) -> Symbol:
+        return binary("eq", self, other)
+
+    def __ne__(self, other: Any) -> Symbol:
+        return binary("ne", self, other)
+
+    def __gt__(self, other: Any) -> Symbol:
+        return binary("gt", self, other)
+
+    def __ge__(self, other: Any) -> Symbol:
+        return binary("ge", self, other)
+
+    def __lt__(self, other: Any) -> Symbol:
+        return binary("lt", self, other)
+
+    def __le__(self, other: Any) -> Symbol:
+        return binary("le", self, other)
+
+    def __iadd__(self, other: Any) -> Symbol:
+        raise NotImplementedForSymbol("__iadd__")
+
+    def __isub__(self, other: Any) -> Symbol:
+        raise NotImplementedForSymbol("__isub__")
+
+    def __imul__(self, other: Any) -> Symbol:
+        raise NotImplementedForSymbol("__imul__")
+
+    def __itruediv__(self, other: Any) -> Symbol:
+        raise NotImplementedForSymbol("__itruediv__")
+
+    def __bool__(self) -> bool:
+        raise NotImplementedForSymbol("__bool__")
+
+    # ---- inference
+
+    def infer_shape(self, *args: Any, **kwargs: Any) -> tuple[Shapes | None, Shapes | None, Shapes | None]:
+        """Infer the shapes of all arguments, outputs and auxiliary states from those of some variables.
+
+        Args:
+            args: shapes of the arguments in order, `None` for unknown.
+            kwargs: shapes by variable name; 0 is an unknown dimension, under NumPy semantics (`npx.set_np`) -1.
+
+        Returns:
+            Three lists of shapes (arguments, outputs, auxiliary states), or `(None, None, None)` and a warning with the
+            arguments that are missing when not all follow.
+
+        Raises:
+            MXNetError: shapes contradict each other (the text names node, argument and both shapes), or no variable
+            has a given name. ArgumentTypeError: a shape is not a tuple.
+
+        Example:
+            >>> import dualmx as mx
+            >>> fc = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=3, name="fc")
+            >>> fc.infer_shape(x=(2, 4))
+            ([(2, 4), (3, 4), (3,)], [(2, 3)], [])
+        """
+        lists = shape_lists(self.entries, args, kwargs)
+        if all(map(is_known, sum(lists, []))):
+            return lists
+        arguments = split_variables(self._order())[0]
+        missing = [(v.name, s) for v, s in zip(arguments, lists[0], strict=True) if not is_known(s)]
+        warnings.warn(
+            "Cannot decide shape for the following arguments (0s in shape means unknown dimensions). "
+            "Consider providing them as input:" + "".join(f"\n\t{name}: {shape or ()}" for name, shape in missing),
+            stacklevel=2,
+        )
+        return None, None, None
+
+    def infer_shape_partial(self, *args: Any, **kwargs: Any) -> tuple[Shapes, Shapes, Shapes]:
+        """Like `infer_shape`, but returns what follows: `()` for an unknown shape, 0 for an unknown dimension.
+
+        Under NumPy semantics they are `None` and -1.
+        """
+        arguments, outputs, states = shape_lists(self.entries, args, kwargs)
+        if np_mode.shape.get():
+            return arguments, outputs, states
+        return [s or () for s in arguments], [s or () for s in outputs], [s or () for s in states]
+
+    def infer_type(self, *args: Any, **kwargs: Any) -> tuple[Dtypes | None, Dtypes | None, Dtypes | None]:
+        """Infer the dtypes of all arguments, outputs and auxiliary states from those of some variables.
+
+        Returns:
+            Three lists of NumPy types (arguments, outputs, auxiliary states), or `(None, None, None)` when not all
+            follow.
+
+        Raises:
+            MXNetError: dtypes contradict each other, or no variable has a given name.
+
+        Example:
+            >>> import dualmx as mx
+            >>> fc = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=3, name="fc")
+            >>> [t.__name__ for t in fc.infer_type(x="float16")[0]]
+            ['float16', 'float16', 'float16']
+        """
+        lists = dtype_lists(self.entries, args, kwargs)
+        return (None, None, None) if None in sum(lists, []) else lists
+
+    def infer_type_partial(self, *args: Any, **kwargs: Any) -> tuple[Dtypes, Dtypes, Dtypes]:
+        """Like `infer_type`, but returns what follows, with `None` for an unknown dtype."""
+        return dtype_lists(self.entries, args, kwargs)
+
+    # ---- running
+
+    def bind(
+        self,
+        ctx: Context,
+        args: Any,
+        args_grad: Any = None,
+        grad_req: Any = "write",
+        aux_states: Any = None,
+        group2ctx: Mapping[str, Context] | None = None,
+        shared_exec: Executor | None = None,
+    ) -> Executor:
+        """Bind arrays to the variables and return an executor.
+
+        Args:
+            ctx: where to run.
+            args: arrays of all arguments, as a list in their order or a dict by name.
+            args_grad: arrays that receive the gradients, as a list or a dict; arguments without one get no gradient.
+            grad_req: `"write"`, `"add"` or `"null"`, for all arguments, or a list or a dict by name.
+            aux_states: arrays of all auxiliary states, as a list or a dict.
+            group2ctx: contexts by `ctx_group` attribute: where the operators of a group run. Operators without a group
+                run where their first input is.
+            shared_exec: accepted; memory is shared by the engine itself.
+
+        Raises:
+            ArgumentError: an array is missing or superfluous, or a group is not in `group2ctx`.
+            ArgumentTypeError: something is not an array.
+            MXNetError: shapes or dtypes do not fit the graph, or a variable name occurs twice.
+
+        Example:
+            >>> import dualmx as mx
+            >>> exe = (mx.sym.var("a") + mx.sym.var("b")).bind(mx.cpu(), {"a": mx.nd.ones(2), "b": mx.nd.ones(2)})
+            >>> exe.forward()[0].asnumpy().tolist()
+            [2.0, 2.0]
+        """
+        return bind(self, ctx, args, args_grad, grad_req, aux_states, group2ctx)
+
+    def simple_bind(
+        self,
+        ctx: Context,
+        grad_req: Any = "write",
+        type_dict: Mapping[str, Any] | None = None,
+        stype_dict: Mapping[str, str] | None = None,
+        group2ctx: Mapping[str, Context] | None = None,
+        shared_arg_names: Sequence[str] | None = None,
+        shared_exec: Executor | None = None,
+        shared_buffer: dict[str, NDArray] | None = None,
+        **kwargs: Any,
+    ) -> Executor:
+        """Infer all shapes and dtypes, allocate the arrays, and return an executor.
+
+        Args:
+            ctx: where to run and to allocate.
+            grad_req: `"write"`, `"add"` or `"null"`, for all arguments, or a list or a dict by name; every argument
+                whose request is not `"null"` gets a gradient array, data and labels included.
+            type_dict: dtypes by variable name; what does not follow from them is float32.
+            stype_dict: storage types by variable name, instead of those the variables were made with. The storage
+                types of gradients follow.
+            group2ctx: contexts by `ctx_group` attribute: where the arguments of a group are allocated and its operators
+                run. Operators without a group run where their first input is.
+            shared_arg_names: arguments whose arrays are taken from `shared_exec`, with their gradients.
+            shared_exec: executor to share these arrays and the auxiliary states with.
+            shared_buffer: accepted; memory is shared by the engine itself.
+            kwargs: shapes by variable name; names that the graph does not have are ignored.
+
+        Raises:
+            MXNetError: shapes do not follow (the text lists them), contradict each other, or a name occurs twice.
+
+        Example:
+            >>> import dualmx as mx
+            >>> exe = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=3, name="fc").simple_bind(mx.cpu(), x=(2, 4))
+            >>> exe.arg_dict["fc_weight"].shape
+            (3, 4)
+        """
+        return simple_bind(self, ctx, kwargs, grad_req, type_dict, stype_dict, group2ctx, shared_arg_names, shared_exec)
+
+    def eval(self, ctx: Context | None = None, **kwargs: NDArray) -> list[NDArray]:
+        """Run the graph once in inference mode on arrays by variable name, and return the outputs.
+
+        Raises:
+            ArgumentError: a variable has no array.
+        """
+        names = self.list_auxiliary_states()
+        states = {n: kwargs[n] for n in names if n in kwargs}
+        return self.bind(ctx or current_context(), kwargs, aux_states=states).forward()
 
     # ---- what only arrays can do
 

@@ -15,6 +15,7 @@ from ..core.errors import ArgumentError
 from ..namespace import nd, sym
 from ..ndarray import NDArray, array, waitall
 from ..symbol import Symbol
+from ..symbol.inference import all_shapes
 from .arrays import default_context
 from .compare import assert_almost_equal, default_numeric_eps, host
 
@@ -236,7 +237,7 @@ def _projected(
     symbol: Symbol, shapes: Mapping[str, tuple[int, ...]], ctx: Context, dtype: Any
 ) -> tuple[Symbol, dict[str, NDArray]]:
     """Return the sum of all outputs, each element with a random weight, as a loss; and the weights by name."""
-    out_shapes = symbol._all_shapes(**shapes)[1] or []
+    out_shapes = all_shapes(symbol, **shapes)[1] or []
     weights, terms = {}, []
     for k, shape in enumerate(out_shapes):
         name = f"__projection{k}"

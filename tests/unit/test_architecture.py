@@ -109,7 +109,6 @@ CIRCLES: list[set[str]] = [
         "sparse.operators",
         "sparse.row_sparse",
         "symbol",
-        "symbol.arithmetic",
         "symbol.bind",
         "symbol.creation",
         "symbol.eager_fallback",
@@ -165,7 +164,6 @@ PRIVATE: dict[str, set[str]] = {
     "debug": {"_data", "_meta", "_trace", "_value"},
     "gluon": {
         "_all_index_update_counts",
-        "_all_shapes",
         "_compression",
         "_fresh_grad",
         "_rnn_param_concat",
@@ -215,14 +213,13 @@ PRIVATE: dict[str, set[str]] = {
         "_update_params",
         "_update_params_on_kvstore",
     },
-    "module": {"_all_shapes"},
     "namespace": {"_set_value", "_value"},
     "numpy": {"_data", "_meta", "_trace"},
     "optimizer": {"_data", "_realize"},
     "parallel": {"_with_own_class"},
     "spark": {"_compiled", "_dummy", "_reduce", "_resetUid", "_strategy"},
     "symbol": {"_data", "_meta", "_trace", "_value"},
-    "test_utils": {"_all_shapes", "_collect_params_with_prefix", "_data", "_label", "_sources"},
+    "test_utils": {"_collect_params_with_prefix", "_data", "_label", "_sources"},
 }
 # Attributes of imported objects that are still assigned at module level, by file.
 ASSIGNED: dict[str, set[str]] = {
@@ -240,7 +237,7 @@ ASSIGNED: dict[str, set[str]] = {
     "sparse": {"engine"},
 }
 # Bases with one subclass in another file of the room which are no classes of their own yet.
-SLICES = {"symbol.arithmetic.Arithmetic", "symbol.bind.Binding", "symbol.inference.Inference"}
+SLICES: set[str] = set()
 # Private names that are none: the named tuples' method, MXNet's public module of internal operators.
 NOT_PRIVATE = {"_replace", "_fields", "_field_defaults", "_internal"}
 
