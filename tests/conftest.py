@@ -21,12 +21,14 @@ import pytest
 
 import dualmx as mx
 from dualmx.core.errors import MXNetError
+from dualmx.graph import spec
 from dualmx.graph.trie import trie
 from dualmx.ndarray.recorder import local
 from dualmx.ndarray.save_load import waitall
 
 collect_ignore_glob = [] if "device_count=8" in os.environ.get("XLA_FLAGS", "") else ["*/devices"]
 
+spec.switch(True)
 _EVERY = 50
 _tests_run = 0
 

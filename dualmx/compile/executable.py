@@ -1,6 +1,8 @@
 """Executables: programs compiled ahead of time, with donation, and the persistent compilation cache.
 
 Donation pairs each output with the buffer that it replaces. The cache is on only while dualmx compiles.
+
+Programs for other processes are StableHLO with JAX's own calling convention.
 """
 
 from __future__ import annotations
@@ -9,18 +11,21 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
 import jax
 import numpy as np
+from jax import export as jax_export
 from jax.experimental.compilation_cache import compilation_cache
 
 from ..core import knobs, malloc
 from ..core.context import Context
 from ..graph.explain import cache_miss_reason
-from ..graph.trie import State, Value, trie
+from ..graph.interpreter import JaxExecutor, run
+from ..graph.program import Alias, program_of_prefix
+from ..graph.trie import LEAF, State, Value, trie
 from ..op.lowering_context import device_axis, lowering_on, lowering_on_platform
 from .cpu.onednn.ffi_handlers import available
 from .cpu.onednn.rewrite import REWRITE_RULES, materialize_once
@@ -28,7 +33,6 @@ from .cpu.transpose_sinking import sink_transposes
 from .cpu.xla_workarounds import has_broadcast_dot, has_remat
 from .devices import device_of, quiet_jax_logging, sharding_of, x64
 from .events import CompileEvent, counters, listeners
-from .lower import lower
 from .multi_device import AXIS, DeviceGroup
 
 _lock = threading.RLock()
@@ -59,6 +63,33 @@ def persistent_cache() -> Iterator[None]:
             for name, value in before.items():
                 jax.config.update(name, value)
             compilation_cache.reset_cache()
+
+
+def lower(
+    steps: Sequence[State], results: Sequence[Value], shardings: Sequence[Any] = ()
+) -> Callable[[Any, Any, Sequence[Any]], list[Any]]:
+    """Return `f(runtime, keys, leaves) -> results` for a chain of steps.
+
+    `runtime` is a float32 vector of runtime scalars, `keys` a (k, 2) uint32 array of random keys, `leaves` the arrays
+    that enter, in order. `shardings` tells how leaves are cut over a mesh; their gradients are cut alike.
+    """
+    program = program_of_prefix(steps, results)
+    cut = dict(enumerate(shardings))
+    cut.update((s.out, cut[s.source]) for s in program.steps if isinstance(s, Alias) and s.source in cut)
+
+    def lowered(runtime: Any, keys: Any, leaves: Sequence[Any]) -> list[Any]:
+        executor = JaxExecutor(lambda n: jax.random.wrap_key_data(keys[n]), runtime, cut)
+        return run(program, leaves, executor)
+
+    return lowered
+
+
+def export_stablehlo(
+    fn: Callable[..., Any], args: Sequence[jax.Array], platforms: Sequence[str] | None
+) -> jax_export.Exported:
+    """Return the program of a function for arrays like `args`; see `jax.export.export` for `platforms`."""
+    with x64():
+        return jax_export.export(jax.jit(fn), platforms=platforms)(*args)
 
 
 class Executable:
@@ -119,9 +150,9 @@ class Executable:
         group: DeviceGroup | None,
     ) -> Any:
         began = time.perf_counter()
-        leaves = [s.out for s in steps if s.kind == "leaf"]
+        leaves = [s.out for s in steps if s.kind == LEAF]
         mesh = ctx if ctx.mesh is not None else None
-        program = lower(steps, self.outputs, dict(zip(leaves, leaf_shardings, strict=True)) if mesh else {})
+        program = lower(steps, self.outputs, leaf_shardings if mesh else ())
         n_leaves, offset = last.n_leaves, self.has_runtime + self.has_keys
         has_runtime, has_keys = self.has_runtime, self.has_keys
 
@@ -222,4 +253,4 @@ def _compiled(lowered: Any, platform: str, jaxpr: Any) -> Any:
         return lowered.compile()
 
 
-__all__ = ["Executable", "compiler_options"]
+__all__ = ["Executable", "compiler_options", "export_stablehlo"]

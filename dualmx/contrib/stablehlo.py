@@ -12,7 +12,7 @@ import jax
 from jax import export as jax_export
 
 from ..compile.devices import x64
-from ..compile.lower import export_stablehlo
+from ..compile.executable import export_stablehlo
 from ..core.errors import ArgumentError, MXNetError
 from ..core.reader import Content
 from ..gluon.bridge import functional

@@ -1,178 +1,172 @@
-"""Linear programs of symbols and hybridized blocks, and the call that runs one."""
+"""Programs: the one form that recorded traces, Symbols and hybridized blocks take before they are executed.
+
+A program is a list of steps over numbered slots; its inputs come first. `graph/interpreter` runs it, `graph/spec` says
+what is a program.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
 
-import jax
-import numpy as np
-
-from ..op.lowering_context import REMAT_NAME
-from ..op.registry import Call, Op
-from ..op.schema import UNTYPED, Input
+from ..op.registry import Call
+from .gradient import BackwardPlan, differentiated_inputs
+from .trie import BACKWARD, LEAF, OP, REENTER, VARIABLE, State, Value
 
 
 class Instr(NamedTuple):
     """One application of a call: slots read, slots written (outputs, then next auxiliary values).
 
-    If `rematerialize`, the backward pass makes the outputs again instead of keeping them.
+    An output that has a value already keeps it: recorded steps that were executed earlier run once more for their
+    gradients only, beside the values that were saved.
+
+    Attributes:
+        rematerialize: the backward pass makes the outputs again instead of keeping them.
+        first_key, first_runtime: numbers of its first random key and of its first runtime scalar.
+        wrt: positions of the inputs that a later `Gradient` differentiates it in.
     """
 
     call: Call
     ins: tuple[int, ...]
     outs: tuple[int, ...]
     rematerialize: bool = False
+    first_key: int = 0
+    first_runtime: int = 0
+    wrt: tuple[int, ...] = ()
 
 
-def run(instrs: Sequence[Instr], env: dict[int, Any], key: Any, keys_used: int = 0) -> int:
-    """Execute `instrs` on JAX values in `env` (slot -> value); the n-th random one draws from fold_in(key, n).
+class Alias(NamedTuple):
+    """A slot under a second number, at which gradients stop: a variable that is made of a computed value."""
 
-    Returns how many random ones there were, added to `drawn`.
+    source: int
+    out: int
+
+
+class Gradient(NamedTuple):
+    """One backward pass.
+
+    Attributes:
+        heads: slots differentiated, `head_grads` their head gradients (None for ones).
+        targets: groups of slots; each group's gradients are summed into one of `outs`.
+        accumulate_into: per group, the slot to add the gradient to, or None.
+        path: numbers of the steps between targets and heads, last first.
     """
-    for call, ins, outs, _ in instrs:
-        sub = None
-        if call.has_key:
-            sub = jax.random.fold_in(key, keys_used)
-            keys_used += 1
-        values = [env[i] for i in ins]
-        call._check_dtypes([(v.shape, np.dtype(v.dtype)) for v in values])
-        for slot, value in zip(outs, call.apply(values, sub), strict=False):
-            env[slot] = value
-    return keys_used
+
+    heads: tuple[int, ...]
+    head_grads: tuple[int | None, ...]
+    targets: tuple[tuple[int, ...], ...]
+    accumulate_into: tuple[int | None, ...]
+    path: tuple[int, ...]
+    outs: tuple[int, ...]
 
 
-def run_with_remat(instrs: Sequence[Instr], env: dict[int, Any], key: Any, wanted: Sequence[int]) -> None:
-    """Execute `instrs` as `run` does, of which the slots `wanted` are read, with a backward pass that makes again the
-    outputs of mirrored ones; see "Training Deep Nets with Sublinear Memory Cost" (Chen et al., 2016)."""
-    drawn, groups = 0, _remat_segments(instrs)
-    for at, group in enumerate(groups):
-        if not any(i.rematerialize for i in group):
-            drawn = run(group, env, key, drawn)
-            continue
-        later = {s for g in groups[at + 1 :] for i in g for s in i.ins}.union(wanted)
-        made = {s for i in group for s in i.outs}
-        reads = [*dict.fromkeys(s for i in group for s in i.ins if s not in made)]
-        writes = sorted(made & later)
-        part = jax.checkpoint(_segment_fn(group, reads, writes, key, drawn))
-        env.update(zip(writes, part(*[env[s] for s in reads]), strict=True))
-        drawn += sum(i.call.has_key for i in group)
+class Checkpoint(NamedTuple):
+    """Steps of which the backward pass keeps what they read, and makes the rest again."""
+
+    steps: tuple[Step, ...]
+    ins: tuple[int, ...]
+    outs: tuple[int, ...]
 
 
-def _segment_fn(
-    group: Sequence[Instr], reads: Sequence[int], writes: Sequence[int], key: Any, drawn: int
-) -> Callable[..., tuple[Any, ...]]:
-    """Return a group as a function from the values of the slots it reads to those it writes."""
-
-    def part(*values: Any) -> tuple[Any, ...]:
-        env = dict(zip(reads, values, strict=True))
-        run(group, env, key, drawn)
-        return tuple(env[s] for s in writes)
-
-    return part
+Step: TypeAlias = Instr | Alias | Gradient | Checkpoint
 
 
-def _remat_segments(instrs: Sequence[Instr]) -> list[list[Instr]]:
-    """Cut a program before all that reads what is kept: gradients of that need nothing of what was made before."""
-    groups: list[list[Instr]] = [[]]
-    kept: set[int] = set()
-    for instr in instrs:
-        if kept.intersection(instr.ins):
-            groups.append([])
-            kept.clear()
-        groups[-1].append(instr)
-        if not instr.rematerialize:
-            kept.update(instr.outs)
-    return groups
+class Program(NamedTuple):
+    """Steps in the order of computation; slots 0..n_inputs-1 are the inputs.
 
-
-def run_and_collect(instrs: Sequence[Instr], env: dict[int, Any], key: Any, wanted: Sequence[int]) -> tuple[Any, ...]:
-    """Execute `instrs` on the values in `env`, and return those of the slots `wanted`."""
-    if any(i.rematerialize for i in instrs):
-        run_with_remat(instrs, env, key, wanted)
-    else:
-        run(instrs, env, key)
-    return tuple(env[s] for s in wanted)
-
-
-def _with_remat_policy(body: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
-    """Return `body` with a backward pass that makes the values named UNSAVED again."""
-    policy = jax.checkpoint_policies.save_anything_except_these_names(REMAT_NAME)
-
-    def recompute(*data: Any, key: Any = None) -> tuple[Any, ...]:
-        # A new function each time: what JAX remembers of one would carry the mesh it was traced for to another.
-        return jax.checkpoint(lambda *given: body(*given, key=key), policy=policy)(*data)
-
-    return recompute
-
-
-class ProgramCall(Call):
-    """A whole linear program as one call, so that a hybridized block or an executor is a single recorded op."""
-
-    __slots__ = ("aux", "steps")
-    # Instructions and result slots, for those who record a program step by step; None if it has more to it.
-    steps: tuple[tuple[Instr, ...], tuple[int, ...]] | None
-
-    def __init__(
-        self,
-        op: Op,
-        train: bool,
-        n_outputs: int,
-        aux: Sequence[tuple[int, int]],
-        n_inputs: int,
-        joint: bool = False,
-    ):
-        super().__init__(op, {}, train)
-        self.n_outputs = self.n_visible = n_outputs
-        self.n_aux = len(aux)
-        self.n_results = n_outputs + self.n_aux
-        self.aux_offsets = tuple(i - n_inputs for i, _ in aux)
-        self.is_simple = self.n_results == 1 and not self.n_keys
-        self.joint = joint
-        self.steps = None
-
-    def __repr__(self) -> str:
-        return self.op.name
-
-    def in_mode(self, train: bool) -> Call:
-        """A program was lowered for one mode and stays in it."""
-        return self
-
-
-def program_call(
-    name: str,
-    instrs: Sequence[Instr],
-    n_inputs: int,
-    outputs: Sequence[int],
-    aux: Sequence[tuple[int, int]] = (),
-    train: bool = False,
-) -> Call:
-    """Wrap a linear program as one `Call`.
-
-    Args:
-        name: shown in profiles and error messages.
-        instrs: the program; slots 0..n_inputs-1 are its inputs.
+    Attributes:
         outputs: slots returned.
-        aux: pairs (input index, slot of its next value), written back to the input after the call.
-        train: the mode the program was lowered for.
+        writes: inputs whose next values the last outputs are.
+        avals: shape, dtype and context by slot; None for programs that serve for all shapes.
     """
-    program = tuple(instrs)
-    result_slots = (*outputs, *(slot for _, slot in aux))
-    random = any(i.call.has_key for i in program)
 
-    def body(*data: Any, key: Any = None) -> tuple[Any, ...]:
-        return run_and_collect(program, dict(enumerate(data)), key, result_slots)
+    steps: tuple[Step, ...]
+    n_inputs: int
+    outputs: tuple[int, ...]
+    writes: tuple[int, ...] = ()
+    avals: tuple[Value, ...] | None = None
 
-    unsaved = train and any(i.call.params.get("saved") is False for i in program)
-    inputs = (Input("data", UNTYPED, variadic=True),)
-    op = Op(
-        name,
-        _with_remat_policy(body) if unsaved else body,
-        inputs,
-        {},
-        outputs=len(outputs),
-        key_name="key" if random else "",
+
+def program_of_prefix(steps: Sequence[State], results: Sequence[Value]) -> Program:
+    """Return the program of a recorded prefix; its inputs are the leaves, in order."""
+    return program_of_states(steps, [s.out for s in steps if s.kind == LEAF], results)
+
+
+def program_of_states(states: Sequence[State], inputs: Sequence[Value], results: Sequence[Value]) -> Program:
+    """Return the program of recorded steps from the values `inputs` to the values `results`."""
+    slots: dict[Value, int] = {v: i for i, v in enumerate(inputs)}
+    numbers: dict[State, int] = {}
+    differentiated = differentiated_inputs([s.payload for s in states if s.kind == BACKWARD])
+    read = {v for s in states for v in s.ins}
+    steps: list[Step] = []
+    n_keys = n_runtime = 0
+
+    def slots_of(values: Sequence[Value]) -> tuple[int, ...]:
+        return tuple([slots.setdefault(v, len(slots)) for v in values])
+
+    for s in states:
+        if s.kind == VARIABLE:
+            steps.append(Alias(slots[s.ins[0]], *slots_of(s.outs)))
+        elif s.kind == BACKWARD:
+            steps.append(_gradient_step(s.payload, slots, numbers, slots_of(s.outs)))
+        elif s.kind in (OP, REENTER):
+            assert s.call is not None
+            wrt = tuple(sorted(differentiated.get(s, ())))
+            # Results of a step that was executed earlier are mostly leaves with their saved values.
+            if wrt or s.kind == OP or any(v in read and v not in slots for v in s.outs):
+                numbers[s] = len(steps)
+                ins = tuple(slots[v] for v in s.ins)
+                steps.append(Instr(s.call, ins, slots_of(s.outs), False, n_keys, n_runtime, wrt))
+            n_keys, n_runtime = n_keys + s.call.n_keys, n_runtime + s.call.n_runtime
+    return Program(tuple(steps), len(inputs), tuple(slots[v] for v in results), (), tuple(v.aval for v in slots))
+
+
+def _gradient_step(
+    plan: BackwardPlan, slots: dict[Value, int], numbers: dict[State, int], outs: tuple[int, ...]
+) -> Gradient:
+    return Gradient(
+        tuple(slots[v] for v in plan.heads),
+        tuple(None if v is None else slots[v] for v in plan.head_grads),
+        tuple(tuple(slots[v] for v in group) for group in plan.targets),
+        tuple(None if v is None else slots[v] for v in plan.accumulate_into),
+        tuple(numbers[s] for s in plan.path),
+        outs,
     )
-    call = ProgramCall(op, train, len(outputs), aux, n_inputs, any(i.call.joint for i in program))
-    call.steps = (program, tuple(outputs))
-    return call
+
+
+def with_checkpoints(program: Program) -> Program:
+    """Join the steps whose results are to be made again into `Checkpoint`s.
+
+    See "Training Deep Nets with Sublinear Memory Cost" (Chen et al., 2016).
+    """
+    if not any(_is_rematerialized(s) for s in program.steps):
+        return program
+    segments = _remat_segments(program.steps)
+    steps: list[Step] = []
+    for at, segment in enumerate(segments):
+        if not any(map(_is_rematerialized, segment)):
+            steps.extend(segment)
+            continue
+        later = {slot for s in segments[at + 1 :] for i in s for slot in i.ins}.union(program.outputs)
+        made = {slot for i in segment for slot in i.outs}
+        reads = dict.fromkeys(slot for i in segment for slot in i.ins if slot not in made)
+        steps.append(Checkpoint(tuple(segment), tuple(reads), tuple(sorted(made & later))))
+    return program._replace(steps=tuple(steps))
+
+
+def _is_rematerialized(step: Step) -> bool:
+    return isinstance(step, Instr) and step.rematerialize
+
+
+def _remat_segments(steps: Sequence[Any]) -> list[list[Instr]]:
+    """Cut a program before all that reads what is kept: gradients of that need nothing of what was made before."""
+    segments: list[list[Instr]] = [[]]
+    kept: set[int] = set()
+    for step in steps:
+        if kept.intersection(step.ins):
+            segments.append([])
+            kept.clear()
+        segments[-1].append(step)
+        if not step.rematerialize:
+            kept.update(step.outs)
+    return segments

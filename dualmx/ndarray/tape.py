@@ -1,4 +1,4 @@
-"""The autograd tape: backward passes, their targets, and recorded steps that outlive their flush.
+"""The autograd tape: backward passes, and recorded steps that outlive their flush.
 
 While a recording is pending, the tape is the trie chain itself. When it is flushed before its backward, the steps that
 a live array depends on are kept as `TapeEntry` objects over immutable values; a later backward enters them into a
@@ -11,103 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..compile.devices import device_put
-from ..compile.gradient import GradCall
-from ..compile.lower import BackwardPlan, backward_path, tape_steps
 from ..core.context import Context
 from ..core.errors import ArgumentError, MXNetError
-from ..graph.trie import BACKWARD, LEAF, OP, REENTER, VARIABLE, State, Value, aval, steps_of, trie
+from ..graph.gradient import BackwardPlan, GradTargets, backward_path, grad_targets_of, tape_steps, variables_of
+from ..graph.program_call import GradCall
+from ..graph.trie import BACKWARD, OP, REENTER, State, Value, aval, steps_of, trie
 from ..op.registry import OPS, Call, Op
 from .handle import Handle, assign, copy_to_context, invoke_binary, is_tracked, pending_array, rebind
 from .recorder import Trace, TraceReplaced, engine, local, user_line
-
-# The inputs of an operator that looks up rows.
-IDS, TABLE = 0, 1
-ROW_SPARSE_REQS = ("rows", "rows_add")
-
-
-def variables_of(steps: Sequence[State]) -> dict[Value, tuple[int, int, str]]:
-    """Map each variable value of a chain to (position of its handle, variable number, grad_req)."""
-    found = {}
-    for s in steps:
-        if s.kind in (LEAF, VARIABLE) and s.payload:
-            req, number = s.payload
-            found[s.out] = (s.n_vars - 1, number, req)
-    return found
-
-
-def row_sparse_lookups(
-    entries: Sequence[State], heads: Sequence[Value], variables: dict[Value, tuple[int, int, str]]
-) -> dict[int, list[State]]:
-    """Return, by variable number, the lookups in the variables that want row gradients and are used in no other way."""
-    numbers = {v: number for v, (_, number, req) in variables.items() if req in ROW_SPARSE_REQS}
-    found: dict[int, list[State]] = {}
-    if not numbers:
-        return found
-    otherwise = {numbers[h] for h in heads if h in numbers}
-    wanted = set(heads)
-    for e in reversed(entries):
-        if not any(v in wanted for v in e.outs):
-            continue
-        wanted.update(e.ins)
-        assert e.call is not None
-        for k, v in enumerate(e.ins):
-            if v in numbers:
-                if e.call.op.traits.is_lookup and k == TABLE:
-                    found.setdefault(numbers[v], []).append(e)
-                else:
-                    otherwise.add(numbers[v])
-    return {n: lookups for n, lookups in found.items() if n not in otherwise}
-
-
-class GradTargets:
-    """What a backward from given heads reaches: per variable its values and how its gradient is stored.
-
-    The gradient of a table of which only rows are looked up is the gradients of what was looked up, beside the ids: the
-    lookups' results stand in the place of the table, and nothing of its size is computed. `row_ids` has, for these
-    groups, the ids; None for the others.
-    """
-
-    __slots__ = ("groups", "handles", "grad_reqs", "path", "needed_values", "row_ids")
-
-    def __init__(self, steps: Sequence[State], heads: Sequence[Value], row_sparse: bool = True):
-        variables = variables_of(steps)
-        entries = tape_steps(steps)
-        lookups = row_sparse_lookups(entries, heads, variables) if row_sparse else {}
-        cut = {e.outs[0] for found in lookups.values() for e in found}
-        targets = [v for v, (_, number, _) in variables.items() if number not in lookups]
-        self.path, self.needed_values, reached = backward_path(entries, heads, [*targets, *cut])
-        by_number: dict[int, list[Value]] = {}
-        self.handles: list[int] = []
-        self.grad_reqs: list[str] = []
-        self.row_ids: list[Value | None] = []
-        whole: dict[int, tuple[int, str]] = {}
-        for v, (at, number, req) in variables.items():
-            whole.setdefault(number, (at, req))
-            if v in reached:
-                if number not in by_number:
-                    self.handles.append(at)
-                    self.grad_reqs.append(req)
-                    self.row_ids.append(None)
-                by_number.setdefault(number, []).append(v)
-        groups = [tuple(g) for g in by_number.values()]
-        for number, found in lookups.items():
-            for e in found:
-                if e.outs[0] in reached:
-                    groups.append((e.outs[0],))
-                    self.handles.append(whole[number][0])
-                    self.grad_reqs.append(whole[number][1])
-                    self.row_ids.append(e.ins[IDS])
-        self.groups = tuple(groups)
-
-
-def grad_targets_of(tr: Trace, hv: tuple[Value, ...], by_row: bool = True) -> GradTargets:
-    """Return what a backward from the values `hv` of a trace reaches; found once for each state of it."""
-    st = tr.state
-    route = st.memo.get((GradTargets, hv, by_row))
-    if route is None:
-        route = st.memo[GradTargets, hv, by_row] = GradTargets(steps_of(st), hv, by_row)
-    return route
-
 
 # Called after each backward pass that stored gradients: wrappers of networks exchange them here.
 post_backward_hooks: list[Callable[[], None]] = []
@@ -415,7 +326,7 @@ def _store_row_grad(a: Handle, found: Sequence[tuple[Handle | None, Handle]]) ->
 
 
 def _grad_targets_or_raise(tr: Trace, hv: tuple[Value, ...], by_row: bool = True) -> GradTargets:
-    route = grad_targets_of(tr, hv, by_row)
+    route = grad_targets_of(tr.state, hv, by_row)
     if not route.groups:
         raise _not_recorded("backward")
     return route
@@ -530,7 +441,7 @@ def _gradients(
         reenter_saved(tr)
     own = [tr.leaf_of(a) for a in variables]
     st = tr.state
-    if "function" in grad_targets_of(tr, hv).grad_reqs:
+    if "function" in grad_targets_of(st, hv).grad_reqs:
         return _through_functions(heads, variables, given, retain_graph, create_graph)
     known = st.memo.get(variables_of)
     if known is None:
@@ -582,17 +493,15 @@ def _record_gradient(
         if not any(v in reached for v in group):
             raise MXNetError(f"grad: variable {i} is not reached from the heads through recorded operations")
     plan = BackwardPlan(hv, sv, tv, (None,) * len(tv), retain_graph or create_graph, path, need)
+    made = State(st, BACKWARD, None, (), tr.ctx)
+    made.payload = plan
     avals = tuple(g[0].aval for g in tv)
-    if not create_graph:
-        made = State(st, BACKWARD, None, (), tr.ctx)
-        made.payload = plan
-        made.set_results(avals, False)
-        made.user_line = user_line()
-        return trie.add(st, key, made)
-    call = GradCall(plan)
-    made = State(st, OP, call, call.input_values, tr.ctx)
-    made.payload = (call.key_positions, call.runtime_positions)
-    made.set_results(avals, st.recording and any(v.tracked for v in call.input_values))
+    made.set_results(avals, False)
+    if create_graph:
+        call = GradCall(made)
+        made = State(st, OP, call, call.input_values, tr.ctx)
+        made.payload = (call.key_positions, call.runtime_positions)
+        made.set_results(avals, st.recording and any(v.tracked for v in call.input_values))
     made.user_line = user_line()
     return trie.add(st, key, made)
 

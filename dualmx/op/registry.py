@@ -304,7 +304,7 @@ class Call:
         """Shapes and dtypes of all results for inputs given as `(shape, dtype)` pairs; cached; raises `MXNetError`."""
         got = self.avals.get(avals)
         if got is None:
-            self._check_dtypes(avals)
+            self.check_dtypes(avals)
             structs = [jax.ShapeDtypeStruct(s, d) for s, d in avals]
             rates = [jax.ShapeDtypeStruct((), np.float32)] * self.n_runtime
             keys = [key_aval()] if self.op.has_key else []
@@ -341,7 +341,8 @@ class Call:
         shown = ", ".join(f"{n}: {d}{list(s)}" for n, (s, d) in zip(names, avals, strict=False))
         return f"{self!r} on ({shown}): {problem}"
 
-    def _check_dtypes(self, avals: Sequence[Any]) -> None:
+    def check_dtypes(self, avals: Sequence[Any]) -> None:
+        """Raise `ArgumentError` unless inputs of these shapes and dtypes are as many and of the types it takes."""
         if self.op.variadic:
             names = self.op.input_names(self.params, len(avals))
             strict = (

@@ -8,6 +8,7 @@ from .base import STYPES, BaseSparseNDArray, NotSupportedForSparseNDArray
 from .creation import array, csr_matrix, empty, row_sparse_array, rows_of_table, with_storage, zeros
 from .csr import CSRNDArray
 from .dispatch import (
+    RecordingExecutor,
     as_stype,
     asks_for_storage,
     invoke,
@@ -23,7 +24,8 @@ from .row_sparse import RowSparseNDArray
 engine.sparse = creation
 
 __all__ = [
-    "STYPES", "BaseSparseNDArray", "CSRNDArray", "NotSupportedForSparseNDArray", "RowSparseNDArray",
+    "STYPES", "BaseSparseNDArray", "CSRNDArray", "NotSupportedForSparseNDArray", "RecordingExecutor",
+    "RowSparseNDArray",
     "array", "as_stype", "asks_for_storage", "csr_matrix", "empty", "invoke", "invoke_out", "is_sparse",
     "needs_stepwise", "row_sparse_array", "rows_of_table", "run_program_stepwise", "store", "with_storage",
     "write_rows", "zeros",

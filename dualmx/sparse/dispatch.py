@@ -8,8 +8,11 @@ from functools import lru_cache
 from typing import Any
 
 from ..core import knobs
+from ..core.context import Context, current_context
 from ..core.errors import ArgumentError, MXNetError
-from ..graph.program import ProgramCall
+from ..graph.interpreter import run
+from ..graph.program import Instr
+from ..graph.program_call import ProgramCall
 from ..ndarray import handle
 from ..ndarray.ndarray import NDArray
 from ..op.registry import Call
@@ -152,17 +155,17 @@ def as_stype(array: NDArray, stype: str) -> NDArray:
 @lru_cache(maxsize=4096)
 def _makes_sparse(call: ProgramCall) -> bool:
     """True if a program has steps whose results are asked for in a sparse storage type."""
-    assert call.steps is not None
-    for step in call.steps[0]:
-        params = step.call.params
-        if asks_for_storage(step.call) and "default" not in (params.get("stype"), params.get("forward_stype")):
+    for step in call.program.steps:
+        params = step.call.params if isinstance(step, Instr) else {}
+        kinds = (params.get("stype"), params.get("forward_stype"))
+        if isinstance(step, Instr) and asks_for_storage(step.call) and "default" not in kinds:
             return True
     return False
 
 
 def needs_stepwise(call: Call, ins: Sequence[NDArray]) -> bool:
     """True if a program must be recorded step by step: it meets sparse arrays, or tables with sparse gradients."""
-    if not isinstance(call, ProgramCall) or call.steps is None:
+    if not isinstance(call, ProgramCall) or call.complete is not None:
         return False
     if _makes_sparse(call):
         return True
@@ -172,25 +175,36 @@ def needs_stepwise(call: Call, ins: Sequence[NDArray]) -> bool:
     return False
 
 
+class RecordingExecutor:
+    """Records each operator on arrays of any storage type; auxiliary inputs are written as they come.
+
+    Args:
+        ctx: where operators without inputs run.
+    """
+
+    def __init__(self, ctx: Context):
+        self.ctx = ctx
+
+    def apply(self, step: Instr, ins: list[NDArray]) -> list[NDArray]:
+        """Record a step."""
+        return [*self.record(step, ins), *(ins[at] for at in step.call.aux_positions(len(ins)))]
+
+    def record(self, step: Instr, ins: list[NDArray]) -> Sequence[NDArray]:
+        """Record a step and return its outputs."""
+        if not ins:
+            return handle.invoke_nullary(step.call, self.ctx)
+        by_storage = asks_for_storage(step.call) or any(map(is_sparse, ins))
+        return (invoke if by_storage else handle.invoke)(step.call, ins)
+
+
 def run_program_stepwise(call: Call, ins: Sequence[NDArray]) -> list[NDArray]:
-    """Record the steps of a program one by one; auxiliary inputs are written as they come."""
-    assert isinstance(call, ProgramCall) and call.steps is not None
-    instrs, results = call.steps
-    env: dict[int, NDArray] = dict(enumerate(ins))
-    for step, reads, writes, _ in instrs:
-        arrays = [env[i] for i in reads]
-        if not arrays:
-            outs = handle.invoke_nullary(step, ins[0].context) if ins else handle.invoke(step, ())
-        else:
-            by_storage = asks_for_storage(step) or any(map(is_sparse, arrays))
-            outs = invoke(step, arrays) if by_storage else handle.invoke(step, arrays)
-        env.update(zip(writes, outs, strict=False))
-        for at, slot in zip(step.aux_positions(len(arrays)), writes[step.n_outputs :], strict=True):
-            env[slot] = arrays[at]
-    return [env[i] for i in results]
+    """Record the steps of a program one by one."""
+    assert isinstance(call, ProgramCall)
+    ctx = ins[0].context if ins else current_context()
+    return run(call.program_for(ins), ins, RecordingExecutor(ctx))[: call.n_outputs]
 
 
 __all__ = [
-    "KERNELS", "STRICT", "as_stype", "invoke", "invoke_out", "is_sparse", "kernel", "needs_stepwise",
-    "run_program_stepwise", "storages", "store", "warn_dense_fallback",
+    "KERNELS", "STRICT", "RecordingExecutor", "as_stype", "invoke", "invoke_out", "is_sparse", "kernel",
+    "needs_stepwise", "run_program_stepwise", "storages", "store", "warn_dense_fallback",
 ]  # fmt: skip

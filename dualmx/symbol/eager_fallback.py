@@ -12,15 +12,16 @@ import numpy as np
 
 from ..core.context import Context
 from ..core.errors import ArgumentError
-from ..graph.infer import ParamNamespace, infer_shapes
+from ..graph.infer import ParamNamespace
+from ..graph.interpreter import run
+from ..graph.program import Instr
 from ..ndarray import NDArray, invoke, zeros
 from ..ndarray.custom_op import RECORDED
 from ..op.registry import OPS, Call
 from ..op.subgraph import input_positions
-from ..sparse import invoke as invoke_any
-from ..sparse import needs_stepwise, run_program_stepwise
+from ..sparse import RecordingExecutor, needs_stepwise, run_program_stepwise
 from .compose import SymbolBase
-from .lowering import call_with_constants, graph_call, has_unknown_shape
+from .lowering import graph_call
 from .node import Entry, Node, split_variables, topological
 from .python_nodes import PythonNodeOp
 from .subgraph import Subgraph, any_node, subgraphs_of
@@ -37,27 +38,24 @@ class EagerGraph:
 
     def __init__(self, entries: Sequence[Entry], train: bool, made: dict[Any, Any] | None):
         self.entries, self.train, self.host_operators = tuple(entries), train, made
-        self.order = topological(entries)
-        arguments, states = split_variables(self.order)
+        order = topological(entries)
+        arguments, states = split_variables(order)
         self.variables = [*arguments, *states]
-        self.call: Call = graph_call(SymbolBase(entries), train)[0]
+        self.call = graph_call(SymbolBase(entries), train)[0]
         self.infer, self.aux_positions, self.n_outputs = self.call.infer, self.call.aux_positions, self.call.n_outputs
+        nodes = [n for n in order if n.op is not None]
+        outs = [step.outs for step in self.call.program.steps if isinstance(step, Instr)]
+        self._nodes = dict(zip(outs, nodes, strict=True))
         self._graphs: dict[int, tuple[EagerGraph, list[int]]] = {}
-        self._has_unknown_shapes = any(n.op is not None and has_unknown_shape(n) for n in self.order)
 
     def run(self, inputs: Sequence[NDArray], ctx: Context) -> list[NDArray]:
         """Run on arguments and states in the order of the lists; states are written back."""
-        env: dict[tuple[int, int], NDArray] = {(id(v), 0): a for v, a in zip(self.variables, inputs, strict=True)}
-        known = {id(v): a.shape for v, a in zip(self.variables, inputs, strict=True)}
-        shapes = infer_shapes(self.order, known) if self._has_unknown_shapes else {}
         with ctx:
-            for node in self.order:
-                if node.op is not None:
-                    outs = self._step(node, [env[id(c), i] for c, i in node.inputs], shapes.get((id(node), 0)), ctx)
-                    env.update(((id(node), i), out) for i, out in enumerate(outs))
-        return [env[id(node), i] for node, i in self.entries]
+            return run(self.call.program_for(inputs), inputs, _NodeExecutor(self, ctx))[: self.n_outputs]
 
-    def _step(self, node: Node, ins: list[NDArray], shape: Any, ctx: Context) -> Sequence[NDArray]:
+    def record(self, step: Instr, ins: list[NDArray], ctx: Context) -> Sequence[NDArray] | None:
+        """Run the node of a step that needs Python; None for others."""
+        node = self._nodes[step.outs]
         assert node.op is not None
         if isinstance(node.op, PythonNodeOp):
             return node.op.spec.run(ins, self._operator(node, ins))
@@ -66,9 +64,7 @@ class EagerGraph:
         graphs = subgraphs_of(node)
         if graphs and any(needs_eager_fallback(g.entries) for g in graphs):
             return CONTROL_FLOW_RULES[node.op.name](self, node, graphs, ins, ctx)
-        needs = not ins and has_unknown_shape(node)
-        call = call_with_constants(node, self.train, shape if needs else None)
-        return invoke_any(call, ins) if any(a.is_sparse for a in ins) else invoke(call, ins)
+        return None
 
     def _operator(self, node: Node, ins: list[NDArray]) -> Any:
         if self.host_operators is None:
@@ -89,12 +85,24 @@ class EagerGraph:
         return steps.run([values[i] for i in order], ctx)
 
 
+class _NodeExecutor(RecordingExecutor):
+    """Records what it can, and leaves the rest to a graph."""
+
+    def __init__(self, graph: EagerGraph, ctx: Context):
+        super().__init__(ctx)
+        self.graph = graph
+
+    def record(self, step: Instr, ins: list[NDArray]) -> Sequence[NDArray]:
+        outs = self.graph.record(step, ins, self.ctx)
+        return super().record(step, ins) if outs is None else outs
+
+
 def _stack(arrays: Sequence[NDArray]) -> NDArray:
     return invoke(OPS["stack"].call(axis=0, num_args=len(arrays)), list(arrays))[0]
 
 
 def _foreach(
-    run: EagerGraph, node: Node, graphs: Sequence[Subgraph], ins: list[NDArray], ctx: Context
+    eager: EagerGraph, node: Node, graphs: Sequence[Subgraph], ins: list[NDArray], ctx: Context
 ) -> list[NDArray]:
     p: Any = ParamNamespace(node.params)
     n_data, n_out, wires = len(p.in_data_locs), p.num_out_data, input_positions("_foreach", p, 0)
@@ -104,7 +112,7 @@ def _foreach(
         raise ArgumentError(f"_foreach: data have {sorted(lengths)} steps: expected arrays of one length")
     for t in range(lengths.pop()):
         env[:n_data] = [a[t] for a in ins[:n_data]]
-        outs = run.run_graph(graphs[0], [env[i] for i in wires], ctx)
+        outs = eager.run_graph(graphs[0], [env[i] for i in wires], ctx)
         kept.append(outs[:n_out])
         env[n_data : n_data + len(outs) - n_out] = outs[n_out:]
     states = env[n_data : n_data + p.num_outputs - n_out]
@@ -112,16 +120,16 @@ def _foreach(
 
 
 def _while_loop(
-    run: EagerGraph, node: Node, graphs: Sequence[Subgraph], ins: list[NDArray], ctx: Context
+    eager: EagerGraph, node: Node, graphs: Sequence[Subgraph], ins: list[NDArray], ctx: Context
 ) -> list[NDArray]:
     p: Any = ParamNamespace(node.params)
     env, kept = list(ins), list[list[NDArray]]()
     places = [p.func_input_locs[i] for i in p.func_var_locs]
     shapes = node.call.infer(tuple((a.shape, np.dtype(a.dtype)) for a in ins))
     while len(kept) < p.max_iterations:
-        if not run.run_graph(graphs[0], [env[i] for i in p.cond_input_locs], ctx)[0].asscalar():
+        if not eager.run_graph(graphs[0], [env[i] for i in p.cond_input_locs], ctx)[0].asscalar():
             break
-        outs = run.run_graph(graphs[1], [env[i] for i in p.func_input_locs], ctx)
+        outs = eager.run_graph(graphs[1], [env[i] for i in p.func_input_locs], ctx)
         kept.append(outs[: p.num_out_data])
         for at, value in zip(places, outs[p.num_out_data :], strict=True):
             env[at] = value
@@ -132,11 +140,11 @@ def _while_loop(
     return [*padded, *(env[at] for at in places)]
 
 
-def _cond(run: EagerGraph, node: Node, graphs: Sequence[Subgraph], ins: list[NDArray], ctx: Context) -> list[NDArray]:
+def _cond(eager: EagerGraph, node: Node, graphs: Sequence[Subgraph], ins: list[NDArray], ctx: Context) -> list[NDArray]:
     p: Any = ParamNamespace(node.params)
-    verdict = run.run_graph(graphs[0], [ins[i] for i in p.cond_input_locs], ctx)[0].asscalar()
+    verdict = eager.run_graph(graphs[0], [ins[i] for i in p.cond_input_locs], ctx)[0].asscalar()
     wires = p.then_input_locs if verdict else p.else_input_locs
-    return run.run_graph(graphs[1 if verdict else 2], [ins[i] for i in wires], ctx)
+    return eager.run_graph(graphs[1 if verdict else 2], [ins[i] for i in wires], ctx)
 
 
 CONTROL_FLOW_RULES: dict[str, Callable[..., list[NDArray]]] = {

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 from ..core.errors import MXNetError
 from ..core.knobs import MIRROR
 from ..graph.infer import infer_shapes, is_known, unknown_size
-from ..graph.program import Instr, ProgramCall, program_call, run_and_collect
-from ..op.registry import Call, Op
-from ..op.schema import UNTYPED, Input
+from ..graph.program import Instr, Program
+from ..graph.program_call import ProgramCall
+from ..op.registry import Call
 from .compose import SymbolBase
 from .node import Node, split_variables, topological
 
+EntryKey: TypeAlias = tuple[int, int]  # a node, by its identity, and the number of its output
+
 _MAX_PROGRAMS = 256  # lowered programs kept, so that binding the same architecture again compiles nothing
 _KEPT_CALLS = 4096
-_programs: OrderedDict[Any, Call] = OrderedDict()
+_programs: OrderedDict[Any, ProgramCall] = OrderedDict()
 _calls: dict[Any, Call] = {}
 _lock = Lock()
 
 
-def graph_call(symbol: SymbolBase, train: bool, states_only: bool = False) -> tuple[Call, list[str], list[str]]:
+def graph_call(symbol: SymbolBase, train: bool, states_only: bool = False) -> tuple[ProgramCall, list[str], list[str]]:
     """Lower the graph of `symbol` to one `Call`.
 
     Inputs of the call are the arguments, then the auxiliary states, in the order of `list_arguments` and
@@ -41,43 +43,69 @@ def graph_call(symbol: SymbolBase, train: bool, states_only: bool = False) -> tu
     order = topological(symbol.entries)
     arguments, states = split_variables(order)
     variables = [*arguments, *states]
-    slots: dict[tuple[int, int], int] = {(id(v), 0): i for i, v in enumerate(variables)}
-    number, held = {id(v): i for i, v in enumerate(variables)}, {id(v) for v in states}
-    instrs: list[Instr] = []
-    aux: dict[int, int] = {}
-    n_slots = len(variables)
-    unfinished: dict[int, Node] = {}
-    for node in order:
-        if node.op is None:
-            continue
-        call = call_with_constants(node, train)
-        ins = tuple(slots[id(child), index] for child, index in node.inputs)
-        outs = tuple(range(n_slots, n_slots + call.n_results))
-        n_slots += call.n_results
-        if not ins and has_unknown_shape(node):
-            unfinished[len(instrs)] = node
-        instrs.append(Instr(call, ins, outs, train and is_mirrored(node)))
-        slots.update(((id(node), i), outs[i]) for i in range(call.n_outputs))
-        for at, slot in zip(call.aux_offsets, outs[call.n_outputs :], strict=True):
-            state = node.inputs[at][0]
-            if state.op is None and (id(state) in held or node.op.variadic or not states_only):
-                aux[number[id(state)]] = slots[id(state), 0] = slot
-    program = _ProgramArgs(
-        f"symbol {symbol.entries[0][0].name}" if symbol.entries else "symbol",
-        tuple(instrs),
-        len(variables),
-        tuple(slots[id(node), index] for node, index in symbol.entries),
-        tuple(aux.items()),
-        train,
-    )
-    key = (*program[1:], *((at, node.name) for at, node in unfinished.items()))
+    held = {id(v) for v in states}
+
+    def is_written(node: Node, state: Node) -> bool:
+        return id(state) in held or (node.op is not None and node.op.variadic) or not states_only
+
+    nodes = [n for n in order if n.op is not None]
+    outputs = [(id(node), i) for node, i in symbol.entries]
+    program = program_of_nodes(nodes, [(id(v), 0) for v in variables], outputs, train, is_written=is_written)
+    unfinished = {at: n for at, n in enumerate(nodes) if not n.inputs and has_unknown_shape(n)}
+
+    def complete(inputs: Sequence[Any]) -> Program:
+        found = infer_shapes(order, {id(v): tuple(a.shape) for v, a in zip(variables, inputs, strict=True)})
+        steps: list[Any] = list(program.steps)
+        for at, node in unfinished.items():
+            shape = found.get((id(node), 0))
+            if not is_known(shape):
+                raise MXNetError(
+                    f"node {node.name!r}: shape={node.params['shape']} has unknown dimensions that do not follow from "
+                    f"the graph; write the shape out"
+                )
+            steps[at] = steps[at]._replace(call=call_with_constants(node, train, shape))
+        return program._replace(steps=tuple(steps))
+
+    name = f"symbol {symbol.entries[0][0].name}" if symbol.entries else "symbol"
     call = _interned(
-        key,
-        lambda: (
-            _complete_when_shapes_known(program, order, variables, unfinished) if unfinished else program_call(*program)
-        ),
+        (program, train, *((at, node.name) for at, node in unfinished.items())),
+        lambda: ProgramCall(name, program, train, complete if unfinished else None),
     )
     return call, [v.name for v in arguments], [v.name for v in states]
+
+
+def program_of_nodes(
+    nodes: Sequence[Node],
+    inputs: Sequence[EntryKey],
+    outputs: Sequence[EntryKey],
+    train: bool,
+    shape_of: Callable[[Node], Any] = lambda node: None,
+    is_written: Callable[[Node, Node], bool] = lambda node, state: True,
+) -> Program:
+    """Return the program of operators, one step each, that reads what `inputs` name and yields `outputs`.
+
+    Args:
+        shape_of: the shape of what a node without inputs makes, None for that in its parameters.
+        is_written: whether a node gives a variable among its auxiliary inputs its next value.
+    """
+    slots: dict[EntryKey, int] = {key: i for i, key in enumerate(inputs)}
+    numbers = dict(slots)
+    steps: list[Instr] = []
+    written: dict[int, int] = {}
+    n_slots, n_keys = len(slots), 0
+    for node in nodes:
+        call = call_with_constants(node, train, shape_of(node))
+        outs = tuple(range(n_slots, n_slots + call.n_results))
+        ins = tuple(slots[id(child), i] for child, i in node.inputs)
+        steps.append(Instr(call, ins, outs, train and is_mirrored(node), n_keys))
+        n_slots, n_keys = n_slots + call.n_results, n_keys + call.n_keys
+        slots.update(((id(node), i), outs[i]) for i in range(call.n_outputs))
+        for at, slot in zip(call.aux_offsets, outs[call.n_outputs :], strict=True):
+            state, i = node.inputs[at]
+            if state.op is None and is_written(node, state):
+                written[numbers[id(state), i]] = slots[id(state), i] = slot
+    results = (*(slots[key] for key in outputs), *written.values())
+    return Program(tuple(steps), len(inputs), results, tuple(written))
 
 
 def is_mirrored(node: Node) -> bool:
@@ -94,18 +122,7 @@ def has_unknown_shape(node: Node) -> bool:
     return isinstance(shape, tuple) and unknown_size() in shape
 
 
-class _ProgramArgs(NamedTuple):
-    """The arguments of `program_call`."""
-
-    name: str
-    instrs: tuple[Instr, ...]
-    n_inputs: int
-    outputs: tuple[int, ...]
-    aux: tuple[tuple[int, int], ...]
-    train: bool
-
-
-def _interned(key: Any, make: Callable[[], Call]) -> Call:
+def _interned(key: Any, make: Callable[[], ProgramCall]) -> ProgramCall:
     with _lock:
         if key in _programs:
             _programs.move_to_end(key)
@@ -130,29 +147,3 @@ def call_with_constants(node: Node, train: bool, shape: tuple[int, ...] | None =
     if len(_calls) > _KEPT_CALLS:
         _calls.clear()
     return _calls.setdefault(key, Call(node.op, params, call.train))
-
-
-def _complete_when_shapes_known(
-    program: _ProgramArgs, order: Sequence[Node], variables: Sequence[Node], unfinished: Mapping[int, Node]
-) -> Call:
-    """A program whose creation nodes of unknown shape are finished when the shapes of its inputs are known."""
-    results = (*program.outputs, *(slot for _, slot in program.aux))
-
-    def body(*data: Any, key: Any = None) -> tuple[Any, ...]:
-        found = infer_shapes(order, {id(v): tuple(d.shape) for v, d in zip(variables, data, strict=True)})
-        instrs = list(program.instrs)
-        for at, node in unfinished.items():
-            shape = found.get((id(node), 0))
-            if not is_known(shape):
-                raise MXNetError(
-                    f"node {node.name!r}: shape={node.params['shape']} has unknown dimensions that do not follow from "
-                    f"the graph; write the shape out"
-                )
-            instrs[at] = instrs[at]._replace(call=call_with_constants(node, program.train, shape))
-        return run_and_collect(instrs, dict(enumerate(data)), key, results)
-
-    random = any(i.call.has_key for i in program.instrs)
-    inputs = (Input("data", UNTYPED, variadic=True),)
-    op = Op(program.name, body, inputs, {}, outputs=len(program.outputs), key_name="key" if random else "")
-    joint = any(i.call.joint for i in program.instrs)
-    return ProgramCall(op, program.train, len(program.outputs), program.aux, program.n_inputs, joint)

@@ -8,17 +8,15 @@ from typing import Any, NamedTuple
 from ..core.context import Context
 from ..core.errors import MXNetError
 from ..graph.infer import infer_shapes
-from ..graph.program import Instr, program_call
+from ..graph.program_call import ProgramCall
 from ..ndarray import NDArray, invoke, zeros
 from ..ndarray.handle import is_tracked
 from ..ndarray.tape import backward as run_backward
 from ..op.registry import Call
 from .compose import SymbolBase
 from .executor import Executor, RecordedForward, recorded_training, without_recording
-from .lowering import call_with_constants, has_unknown_shape, is_mirrored
+from .lowering import EntryKey, has_unknown_shape, program_of_nodes
 from .node import Node, split_variables, topological
-
-EntryKey = tuple[int, int]  # a node, by its identity, and the number of its output
 
 
 class Segment(NamedTuple):
@@ -153,24 +151,13 @@ class MultiContextExecutor(Executor):
         states = tuple(p for p in read if p in self._arrays)
         later = {(id(c), i) for _, others in self._stretches[number + 1 :] for n in others for c, i in n.inputs}
         later.update((id(n), i) for n, i in self._symbol.entries)
-        slots: dict[EntryKey, int] = {p: i for i, p in enumerate((*args, *states))}
-        n_slots = len(slots)
-        instrs, aux = [], {}
-        for node in nodes:
-            shape = self._shapes.get((id(node), 0)) if has_unknown_shape(node) else None
-            call = call_with_constants(node, train, shape if not node.inputs else None)
-            ins = tuple(slots[id(c), i] for c, i in node.inputs)
-            outs = tuple(range(n_slots, n_slots + call.n_results))
-            n_slots += call.n_results
-            instrs.append(Instr(call, ins, outs, train and is_mirrored(node)))
-            slots.update(((id(node), i), outs[i]) for i in range(call.n_outputs))
-            for at, slot in zip(call.aux_offsets, outs[call.n_outputs :], strict=True):
-                child, i = node.inputs[at]
-                if child.op is None and (id(child), i) in read:
-                    aux[input_position(args, states, (id(child), i))] = slots[id(child), i] = slot
         outputs = tuple((id(n), i) for n in nodes for i in range(n.n_outputs) if (id(n), i) in later)
-        name = f"symbol {nodes[0].name} … {nodes[-1].name}"
-        call = program_call(name, instrs, len(args) + len(states), [slots[p] for p in outputs], [*aux.items()], train)
+
+        def shape_of(node: Node) -> Any:
+            return self._shapes.get((id(node), 0)) if not node.inputs and has_unknown_shape(node) else None
+
+        program = program_of_nodes(nodes, [*args, *states], outputs, train, shape_of)
+        call = ProgramCall(f"symbol {nodes[0].name} … {nodes[-1].name}", program, train)
         return Segment(ctx, call, args, states, outputs)
 
     def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
@@ -243,8 +230,3 @@ class MultiContextExecutor(Executor):
             run_backward([h for h, _ in pairs], [seed for _, seed in pairs])
             for p, grad in crossing.items():
                 given.setdefault(p, []).append(grad)
-
-
-def input_position(args: Sequence[EntryKey], states: Sequence[EntryKey], place: EntryKey) -> int:
-    """Return which input of a segment a variable is."""
-    return args.index(place) if place in args else len(args) + states.index(place)

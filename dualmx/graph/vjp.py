@@ -1,4 +1,4 @@
-"""VJPs of integer inputs: differentiated in floating point, truncated to the input's dtype, as MXNet does."""
+"""The VJP of one call; integers are differentiated in floating point and truncated to their dtype, as MXNet does."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..op.registry import Call
 from ..op.schema import TENSOR
@@ -20,6 +21,39 @@ def is_integer(x: Any) -> bool:
     return not jnp.issubdtype(x.dtype, jnp.inexact)
 
 
+def call_vjp(
+    call: Call,
+    ins: list[Any],
+    wrt: Sequence[int],
+    keys: Sequence[Any],
+    runtime: Sequence[Any],
+    has_integer_results: bool = False,
+) -> tuple[tuple[Any, ...], VjpFn]:
+    """Apply a call and return its results and the function from their cotangents to those of inputs `wrt`."""
+    if has_integer_results or any(is_integer(ins[k]) for k in wrt):
+        return _integer_vjp(call, ins, wrt, keys, runtime)
+    return jax.vjp(_partial(call, ins, wrt, keys, runtime), *[ins[k] for k in wrt])
+
+
+def _partial(
+    call: Call, ins: Sequence[Any], wrt: Sequence[int], keys: Sequence[Any], runtime: Sequence[Any]
+) -> Callable[..., tuple[Any, ...]]:
+    """Return a call as a function of its inputs `wrt` only."""
+
+    def partial(*chosen: Any) -> tuple[Any, ...]:
+        full = list(ins)
+        for k, v in zip(wrt, chosen, strict=True):
+            full[k] = v
+        return call.apply_keys(full, keys, runtime)
+
+    return partial
+
+
+def zero_cotangent(x: Any) -> Any:
+    """Return the zero cotangent of `x`; integers have float0 ones."""
+    return np.zeros(x.shape, jax.dtypes.float0) if is_integer(x) else jnp.zeros(x.shape, x.dtype)
+
+
 def _same_dtype_inputs(call: Call, count: int) -> list[bool]:
     """Which inputs share one dtype."""
     if call.op.variadic:
@@ -28,10 +62,10 @@ def _same_dtype_inputs(call: Call, count: int) -> list[bool]:
     return [i.role is TENSOR for i in live] + [False] * (count - len(live))
 
 
-def integer_vjp(
-    call: Call, ins: list[Any], at: Sequence[int], keys: Sequence[Any], runtime: Sequence[Any]
+def _integer_vjp(
+    call: Call, ins: list[Any], wrt: Sequence[int], keys: Sequence[Any], runtime: Sequence[Any]
 ) -> tuple[tuple[Any, ...], VjpFn]:
-    """`jax.vjp` of a step on inputs `at`; integers among them are differentiated as the numbers they stand for.
+    """`jax.vjp` of a step on inputs `wrt`; integers among them are differentiated as the numbers they stand for.
 
     The second result maps cotangents, of the types of the results, to gradients; None stands for zero.
     """
@@ -39,28 +73,21 @@ def integer_vjp(
     if call.op.traits.is_cast:
         return outs, lambda cotangents: [convert(cotangents[0], ins[0].dtype)]
     shared = _same_dtype_inputs(call, len(ins))
-    wide = {k for k in at if is_integer(ins[k])}
+    wide = {k for k in wrt if is_integer(ins[k])}
     if any(shared[k] for k in wide):
         wide |= {k for k, together in enumerate(shared) if together and is_integer(ins[k])}
     smooth = call
     if call.op.traits.combines_floats and is_integer(outs[0]):
         smooth = call.op.bind({**call.params, "dtype": "float64"})
     raised = [x.astype(jnp.float64) if k in wide else x for k, x in enumerate(ins)]
-
-    def partial(*chosen: Any) -> tuple[Any, ...]:
-        full = list(raised)
-        for k, v in zip(at, chosen, strict=True):
-            full[k] = v
-        return smooth.apply_keys(full, keys, runtime)
-
     try:
-        results, pull = jax.vjp(partial, *[raised[k] for k in at])
+        results, pull = jax.vjp(_partial(smooth, raised, wrt, keys, runtime), *[raised[k] for k in wrt])
     except (TypeError, ValueError):
         # What takes integers only (bits, positions) does not change smoothly with them.
-        return outs, _vjp_of_float_inputs(call, ins, at, keys, runtime)
+        return outs, _vjp_of_float_inputs(call, ins, wrt, keys, runtime)
 
     def back(cotangents: Sequence[Any]) -> list[Any]:
-        return [convert(g, ins[k].dtype) for k, g in zip(at, pull(_seeds(cotangents, results)), strict=True)]
+        return [convert(g, ins[k].dtype) for k, g in zip(wrt, pull(_seeds(cotangents, results)), strict=True)]
 
     return outs, back
 
@@ -78,22 +105,15 @@ def _dense_cotangent(ct: Any) -> Any:
 
 
 def _vjp_of_float_inputs(
-    call: Call, ins: list[Any], at: Sequence[int], keys: Sequence[Any], runtime: Sequence[Any]
+    call: Call, ins: list[Any], wrt: Sequence[int], keys: Sequence[Any], runtime: Sequence[Any]
 ) -> VjpFn:
-    floats = [k for k in at if not is_integer(ins[k])]
+    floats = [k for k in wrt if not is_integer(ins[k])]
     if not floats:
-        return lambda cotangents: [None] * len(at)
-
-    def partial(*chosen: Any) -> tuple[Any, ...]:
-        full = list(ins)
-        for k, v in zip(floats, chosen, strict=True):
-            full[k] = v
-        return call.apply_keys(full, keys, runtime)
-
-    results, pull = jax.vjp(partial, *[ins[k] for k in floats])
+        return lambda cotangents: [None] * len(wrt)
+    results, pull = jax.vjp(_partial(call, ins, floats, keys, runtime), *[ins[k] for k in floats])
 
     def back(cotangents: Sequence[Any]) -> list[Any]:
         found = dict(zip(floats, pull(_seeds(cotangents, results)), strict=True))
-        return [found.get(k) for k in at]
+        return [found.get(k) for k in wrt]
 
     return back

@@ -1,0 +1,144 @@
+"""The interpreter: the only code that runs a program and its backward passes.
+
+How an operator is executed is the executor's: traced into one XLA program, at once, or recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from . import spec
+from .program import Alias, Checkpoint, Gradient, Instr, Program, Step
+from .vjp import VjpFn, call_vjp, is_integer, zero_cotangent
+
+
+class Executor(Protocol):
+    """How operators are executed."""
+
+    def apply(self, step: Instr, ins: list[Any]) -> Sequence[Any]:
+        """Return the results of a step on the values `ins`."""
+        ...
+
+
+class JaxExecutor:
+    """Operators as functions of JAX: on tracers they become part of one XLA program, on arrays they run at once.
+
+    Args:
+        key: the random key of a number.
+        runtime: the runtime scalars; None if the calls hold their own.
+        shardings: how slots, and their gradients, are cut over a mesh.
+    """
+
+    def __init__(
+        self,
+        key: Callable[[int], Any],
+        runtime: Sequence[Any] | None = None,
+        shardings: Mapping[int, Any] | None = None,
+    ):
+        self.key, self.runtime, self.shardings = key, runtime, shardings or {}
+
+    def _scalars(self, step: Instr) -> tuple[list[Any], list[Any]]:
+        """Return the random keys and the runtime scalars of a step."""
+        call, first = step.call, step.first_runtime
+        keys = [self.key(step.first_key + i) for i in range(call.n_keys)]
+        return keys, [] if self.runtime is None else [self.runtime[first + i] for i in range(call.n_runtime)]
+
+    def apply(self, step: Instr, ins: list[Any]) -> Sequence[Any]:
+        """Run the body of an operator."""
+        step.call.check_dtypes([(x.shape, np.dtype(x.dtype)) for x in ins])
+        return step.call.apply_keys(ins, *self._scalars(step))
+
+    def vjp(self, step: Instr, ins: list[Any], has_integer_results: bool) -> tuple[Sequence[Any], VjpFn]:
+        """Return the results and the function from their cotangents to those of the inputs `step.wrt`."""
+        return call_vjp(step.call, ins, step.wrt, *self._scalars(step), has_integer_results)
+
+    def checkpoint(self, body: Callable[..., Any], ins: list[Any]) -> Sequence[Any]:
+        """Run a function, whose backward pass makes again what it computes."""
+        return jax.checkpoint(body)(*ins)
+
+    def place_gradient(self, slot: int, gradient: Any) -> Any:
+        """Cut a gradient over the mesh like the value it belongs to."""
+        sharding = self.shardings.get(slot)
+        return jax.lax.with_sharding_constraint(gradient, sharding) if sharding else gradient
+
+
+def run(program: Program, inputs: Sequence[Any], executor: Executor) -> list[Any]:
+    """Run a program on values and return those of its outputs.
+
+    Only a `JaxExecutor` runs programs with backward passes and checkpoints.
+    """
+    if spec.is_on:
+        spec.verify(program)
+    env = dict(enumerate(inputs))
+    _run_steps(program.steps, env, executor, program.avals)
+    return [env[slot] for slot in program.outputs]
+
+
+def _run_steps(steps: Sequence[Step], env: dict[int, Any], executor: Any, avals: Any = None) -> None:
+    """Run steps on the values in `env` (slot -> value), to which theirs are added."""
+    vjp_fns: dict[int, tuple[VjpFn, Sequence[Any]]] = {}
+    for number, step in enumerate(steps):
+        if isinstance(step, Instr):
+            ins = [env[slot] for slot in step.ins]
+            if step.wrt:
+                outs, vjp_fn = executor.vjp(step, ins, any(is_integer(avals[slot]) for slot in step.outs))
+                vjp_fns[number] = vjp_fn, outs
+            else:
+                outs = executor.apply(step, ins)
+            for slot, out in zip(step.outs, outs, strict=False):
+                env.setdefault(slot, out)
+        elif isinstance(step, Alias):
+            env[step.out] = env[step.source]
+        elif isinstance(step, Gradient):
+            env.update(zip(step.outs, _run_backward(step, steps, env, vjp_fns, executor), strict=True))
+        else:
+            outs = executor.checkpoint(_checkpoint_body(step, executor), [env[slot] for slot in step.ins])
+            env.update(zip(step.outs, outs, strict=True))
+
+
+def _checkpoint_body(step: Checkpoint, executor: Any) -> Callable[..., tuple[Any, ...]]:
+    def body(*values: Any) -> tuple[Any, ...]:
+        env = dict(zip(step.ins, values, strict=True))
+        _run_steps(step.steps, env, executor)
+        return tuple(env[slot] for slot in step.outs)
+
+    return body
+
+
+def _run_backward(
+    step: Gradient,
+    steps: Sequence[Any],
+    env: Mapping[int, Any],
+    vjp_fns: Mapping[int, tuple[VjpFn, Sequence[Any]]],
+    executor: Any,
+) -> list[Any]:
+    """Carry cotangents from the heads through the path, last step first, and return one gradient per target group."""
+    cotangents: dict[int, Any] = {}
+
+    def add(slot: int, ct: Any) -> None:
+        cotangents[slot] = cotangents[slot] + ct if slot in cotangents else ct
+
+    for head, seed in zip(step.heads, step.head_grads, strict=True):
+        add(head, jnp.ones_like(env[head]) if seed is None else env[seed])
+    for number in step.path:
+        instr: Instr = steps[number]
+        if any(slot in cotangents for slot in instr.outs):
+            vjp_fn, outs = vjp_fns[number]
+            cts = tuple(
+                cotangents[slot] if slot in cotangents else zero_cotangent(out)
+                for slot, out in zip(instr.outs, outs, strict=True)
+            )
+            for k, ct in zip(instr.wrt, vjp_fn(cts), strict=True):
+                if ct is not None:
+                    add(instr.ins[k], ct)
+    gradients = []
+    for group, old in zip(step.targets, step.accumulate_into, strict=True):
+        parts = [cotangents[slot] for slot in group if slot in cotangents]
+        total = sum(parts[1:], parts[0]) if parts else jnp.zeros_like(env[group[0]])
+        gradients.append(executor.place_gradient(group[0], total if old is None else env[old] + total))
+    return gradients
