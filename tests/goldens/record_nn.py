@@ -22,7 +22,7 @@ def function(name: str):
     for room in ("contrib", "image"):
         if name.startswith(f"_{room}_"):
             return getattr(getattr(mx.nd, room), name[len(room) + 2 :])
-    return getattr(mx.nd, name)
+    return getattr(mx.nd._internal if name.startswith("_") else mx.nd, name)
 
 
 def record(case: Case) -> dict[str, np.ndarray]:

@@ -15,7 +15,7 @@ import dualmx.op.defs  # noqa: F401
 from dualmx.op.registry import OPS
 from tests.goldens.nn_cases import Case
 
-RECORDS = [Path(__file__).parents[1] / "goldens" / f"{name}.npz" for name in ("nn", "vision", "contrib")]
+RECORDS = [Path(__file__).parents[1] / "goldens" / f"{name}.npz" for name in ("nn", "vision", "contrib", "edge")]
 
 
 @lru_cache(maxsize=1)

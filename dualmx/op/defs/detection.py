@@ -67,13 +67,15 @@ def _contrib_box_nms(
     Rows hold a score at `score_index`, four coordinates from `coord_start`, perhaps a class at `id_index`. Rows of
     score at most `valid_thresh`, of the class `background_id`, and beyond the `topk` best are dropped. Boxes of
     different classes do not compete unless `force_suppress`. Survivors come first, best first; other rows are -1.
-    Shapes: data (*B, N, K) -> the same. Gradients go to the rows that survive,
-    unconverted.
+    With `topk=0` the data come back as they are. Shapes: data (*B, N, K) -> the same. Gradients go to the rows that
+    survive, unconverted.
     """
     if data.ndim < 2:
         raise ArgumentError(f"_contrib_box_nms: data has shape {data.shape}: expected (..., boxes, fields)")
     n, width = data.shape[-2:]
     _nms_fields(width, coord_start=coord_start, score_index=score_index, id_index=id_index)
+    if topk == 0:
+        return data
     taking = n if topk < 0 else min(n, topk)
 
     def one(rows: jax.Array) -> tuple[jax.Array, jax.Array]:

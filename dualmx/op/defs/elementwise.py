@@ -499,10 +499,11 @@ def LeakyReLU(
         return jnp.where(x > 0, x, s * x)
     if act_type == "prelu":
         return jnp.where(x > 0, x, _per_channel(gamma, data) * x)
-    if act_type == "elu":
-        return jnp.where(x > 0, x, s * jnp.expm1(jnp.minimum(x, 0)))
-    if act_type == "selu":
-        return _SELU_SCALE * jnp.where(x > 0, x, _SELU_ALPHA * jnp.expm1(jnp.minimum(x, 0)))
+    if act_type in ("elu", "selu"):
+        below = jnp.expm1(jnp.where(x > 0, jnp.zeros_like(x), x))  # minimum(x, 0) would halve the derivative at 0
+        if act_type == "elu":
+            return jnp.where(x > 0, x, s * below)
+        return _SELU_SCALE * jnp.where(x > 0, x, _SELU_ALPHA * below)
     if act_type == "gelu":
         wide = widen(x)
         return (0.5 * wide * (1 + lax.erf(wide * 0.5**0.5))).astype(x.dtype)

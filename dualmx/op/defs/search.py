@@ -258,7 +258,10 @@ def topk(
 def sort(data: Tensor, *, axis: int | None = -1, is_ascend: bool = True) -> jax.Array:
     """Sort along `axis`, or the flattened array without `axis`."""
     source, at = _flatten_unless_axis(data, axis)
-    return jnp.sort(source, at, stable=True, descending=not is_ascend)
+    if is_ascend:
+        return jnp.sort(source, at, stable=True)
+    # Reversed twice, so that the gradients of equal elements keep their order.
+    return jnp.flip(jnp.sort(jnp.flip(source, at), at, stable=True), at)
 
 
 @op(aliases=("_npi_argsort",), traits=CONSTANT)
