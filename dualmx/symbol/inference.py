@@ -110,7 +110,7 @@ def dtype_lists(
 
 # The result has the one storage type of all inputs, gradients likewise.
 _SAME_STYPE = (StorageRule.KEEPS_ZEROS, StorageRule.SAME_STORAGE, StorageRule.ADD_ALL)
-_FLAGS = dict(zip("012", STYPES, strict=True))
+_FLAGS = {"0": "default", "1": "row_sparse", "2": "csr"}  # MXNet's numbers
 
 
 def declared_stype(node: Node, stype_dict: Mapping[str, str]) -> str:
