@@ -259,8 +259,8 @@ class _Parsing:
             if error.source is None or content.source not in str(error):
                 text = str(error) if content.source in str(error) else f"{content.source}: {error}"
                 text = text if error.remedy else f"{text}; {content.remedy}"
-                told = {"expected": error.expected or content.kind, "remedy": error.remedy or content.remedy}
-                raise FormatError(text, source=content.source, offset=error.offset, **told) from error
+                details = {"expected": error.expected or content.kind, "remedy": error.remedy or content.remedy}
+                raise FormatError(text, source=content.source, offset=error.offset, **details) from error
         elif isinstance(error, self._foreign) and not isinstance(error, MemoryError):
             raise content.error(f"{type(error).__name__}: {str(error)[:200]}") from error
 

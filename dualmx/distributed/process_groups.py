@@ -139,10 +139,10 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
     Raises:
         MXNetError: nothing tells, and there is no `fallback_rank`.
     """
-    told = os.environ.get("LOCAL_RANK", fallback_rank)
-    if told is None:
+    local_rank = os.environ.get("LOCAL_RANK", fallback_rank)
+    if local_rank is None:
         raise MXNetError("get_node_local_rank: LOCAL_RANK is not set; set it, or pass fallback_rank")
-    return int(told)
+    return int(local_rank)
 
 
 def is_mpi_available() -> bool:

@@ -433,9 +433,9 @@ class _StoreServer:
         for link, request, keys, until in self._waiting:
             if all(k in self._table for k in keys):
                 found = [self._table[k] for k in keys]
-                whole = b"".join(found)
+                payload = b"".join(found)
                 meta = {"sizes": [len(v) for v in found]}
-                self._van.send(link, Message(REPLY, request, meta, [whole] if whole else ()))
+                self._van.send(link, Message(REPLY, request, meta, [payload] if payload else ()))
             elif now < until:
                 left.append((link, request, keys, until))
         self._waiting = left
@@ -539,9 +539,9 @@ class TCPStore(Store):
         found = self._ask(f"waiting for {list(keys)}", meta, seconds=seconds)
         if found is None:
             return None
-        whole, values, at = bytes(found.data()), [], 0
+        payload, values, at = bytes(found.data()), [], 0
         for size in found.field("sizes", list):
-            values.append(whole[at : at + size])
+            values.append(payload[at : at + size])
             at += size
         return values
 

@@ -247,10 +247,10 @@ class Block:
         return [(name, value) for name, value in self.__dict__.items() if isinstance(value, Block)]
 
     def __setattr__(self, name: str, value: Any) -> None:
-        held = self.__dict__.get(name)
-        if isinstance(held, (Parameter, Block)) and not isinstance(value, type(held)):
+        old = self.__dict__.get(name)
+        if isinstance(old, (Parameter, Block)) and not isinstance(value, type(old)):
             raise ArgumentTypeError(
-                f"{self.name}: attribute {name!r} holds a {type(held).__name__}; it cannot become a "
+                f"{self.name}: attribute {name!r} holds a {type(old).__name__}; it cannot become a "
                 f"{type(value).__name__}"
             )
         if isinstance(value, Block):

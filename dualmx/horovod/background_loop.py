@@ -296,8 +296,8 @@ class BackgroundLoop:
                 _log.warning(
                     f"stalled for {waited:.0f} s: {name}: ready here, missing: process {', '.join(map(str, missing))}"
                 )
-            late = self._controller.overdue(now, self._patience) if self._patience else []
-            for name, missing, waited in late:
+            names = self._controller.overdue(now, self._patience) if self._patience else []
+            for name, missing, waited in names:
                 text = f"{name}: process {', '.join(map(str, missing))} did not take part within {waited:.0f} s"
                 self._broadcast_responses({"orders": [encode_response(self._controller.give_up(name, text))]})
         gone = [self._peers.lost_ranks[r] for r in self.group.ranks if r in self._peers.lost_ranks]
@@ -382,10 +382,10 @@ class BackgroundLoop:
             parts = [results[i][k] for i, k in at]
             names = list(dict.fromkeys(requests[i].request.name for i, _ in at))
             _each(names, timeline.begin, "MEMCPY_IN_FUSION_BUFFER")
-            whole = parts[0] if len(parts) == 1 else np.concatenate([p.reshape(-1) for p in parts])
+            flat = parts[0] if len(parts) == 1 else np.concatenate([p.reshape(-1) for p in parts])
             _each(names, timeline.end)
             _each(names, timeline.begin, "HOST_ALLREDUCE")
-            total = self._all_reduce(whole, first.op, first.scale, group, names[0])
+            total = self._all_reduce(flat, first.op, first.scale, group, names[0])
             _each(names, timeline.end)
             _each(names, timeline.begin, "MEMCPY_OUT_FUSION_BUFFER")
             begin = 0

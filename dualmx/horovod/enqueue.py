@@ -233,8 +233,8 @@ def enqueue_alltoall(
     if engine is None:
         _shown(what, name, "alltoall")
         found = parallel.all_to_all(tensor, sizes, group_of(what, process_set))
-        told = parallel.all_to_all([_number(n) for n in sizes], group=group_of(what, process_set))
-        return completed_handle((found, [int(n.asscalar()) for n in told]))
+        received = parallel.all_to_all([_number(n) for n in sizes], group=group_of(what, process_set))
+        return completed_handle((found, [int(n.asscalar()) for n in received]))
     parts = np.split(as_numpy(tensor), np.cumsum(sizes)[:-1])
     ask = Request(name or "", "alltoall", _dtype_and_shape(tensor, True), _bytes([tensor]))
     request = TensorEntry(ask, run=lambda group: group.all_to_all(parts, f"hvd.{what}"), kept=tensor._array())

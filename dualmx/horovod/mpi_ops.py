@@ -411,20 +411,20 @@ def alltoall(
     """
     require_init("alltoall")
     counts = as_splits(splits)
-    told: list[int] = []
+    received: list[int] = []
 
     def there(xs: list[NDArray]) -> Handle:
         handle = enqueue_alltoall("alltoall", xs[0], counts, process_set, name)
-        rows, told[:] = handle.wait()
+        rows, received[:] = handle.wait()
         return Handle(lambda: [rows], lambda: True)
 
     def back(dys: list[NDArray]) -> Handle:
         return _first_of_pair(
-            enqueue_alltoall("alltoall", dys[0], told, process_set, f"{name}.gradient" if name else None)
+            enqueue_alltoall("alltoall", dys[0], received, process_set, f"{name}.gradient" if name else None)
         )
 
     found = _differentiable(there, back, [tensor])[0]
-    return found if splits is None else (found, nd.array(told, dtype="int32"))
+    return found if splits is None else (found, nd.array(received, dtype="int32"))
 
 
 def _first_of_pair(handle: Handle) -> Handle:

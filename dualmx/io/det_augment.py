@@ -164,12 +164,12 @@ class DetAugmentation(ImageAugmentation):
         """Boxes that stay in a crop, in shares of it; none if the crop is not as the sampler wants it."""
         low, high = np.maximum(boxes[:, 1:3], window[:2]), np.minimum(boxes[:, 3:5], window[2:])
         inside = np.prod(np.maximum(high - low, 0), axis=1)
-        area, whole = np.prod(boxes[:, 3:5] - boxes[:, 1:3], axis=1), np.prod(window[2:] - window[:2])
+        area, window_area = np.prod(boxes[:, 3:5] - boxes[:, 1:3], axis=1), np.prod(window[2:] - window[:2])
         covered = np.divide(inside, area, out=np.zeros_like(area), where=area > 0)
         good = np.ones(len(boxes), bool)
         for name, share in (
-            ("crop_overlaps", inside / (area + whole - inside)),
-            ("crop_sample_coverages", inside / whole),
+            ("crop_overlaps", inside / (area + window_area - inside)),
+            ("crop_sample_coverages", inside / window_area),
             ("crop_object_coverages", covered),
         ):
             least, most = self._ranges[name][sampler]

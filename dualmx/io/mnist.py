@@ -47,8 +47,8 @@ def read_images_and_labels(image: str | os.PathLike[str], label: str | os.PathLi
     """Return `(images (N, H, W), labels (N,))`, uint8, of a pair of idx files."""
     images, labels = read_idx(image), read_idx(label)
     if images.ndim != 3 or labels.shape != images.shape[:1]:
-        told = f"shape {images.shape}, and {os.fspath(label)!r} of shape {labels.shape}"
-        raise Content(b"", repr(os.fspath(image)), "images with labels").error(told, None, "N images and N labels")
+        shapes = f"shape {images.shape}, and {os.fspath(label)!r} of shape {labels.shape}"
+        raise Content(b"", repr(os.fspath(image)), "images with labels").error(shapes, None, "N images and N labels")
     return images, labels
 
 

@@ -122,10 +122,10 @@ def row_groups(content: Content) -> list[tuple[int, list[Column]]]:
         for group in _ThriftReader(content).struct(_WANTED).get(4, []):
             columns = []
             for chunk in group[1]:
-                told = chunk.get(3, {})
-                path = b".".join(told.get(3, [])).decode()
-                encodings = frozenset(told.get(2, []))
-                columns.append(Column(path, told.get(1, -1), encodings, told.get(5, 0), told.get(6, 0)))
+                meta = chunk.get(3, {})
+                path = b".".join(meta.get(3, [])).decode()
+                encodings = frozenset(meta.get(2, []))
+                columns.append(Column(path, meta.get(1, -1), encodings, meta.get(5, 0), meta.get(6, 0)))
             found.append((group.get(3, 0), columns))
     return found
 

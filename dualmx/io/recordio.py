@@ -339,9 +339,9 @@ def unpack(s: bytes) -> tuple[Any, bytes]:
     head, rest = IRHeader(*_HEADER.unpack_from(s)), s[_HEADER.size :]
     if head.flag > 0:
         if len(rest) < head.flag * 4:
-            told = f"{head.flag} labels in {len(rest)} bytes"
+            content = f"{head.flag} labels in {len(rest)} bytes"
             what = f"image record of {len(s)} bytes"
-            raise Content(s, what, "a record of `pack`").error(told, 0, f"{head.flag * 4} or more")
+            raise Content(s, what, "a record of `pack`").error(content, 0, f"{head.flag * 4} or more")
         head = head._replace(label=np.frombuffer(rest, np.float32, head.flag))
         rest = rest[head.flag * 4 :]
     return head, rest

@@ -66,9 +66,9 @@ class Compression:
 
     def _written(self, residuals: Residuals, slot: Any, gradient: NDArray, turn: int) -> NDArray:
         """The total of a push, which is written down."""
-        begun = residuals.total(slot, turn)
-        if begun is not None:
-            return array(begun, ctx=gradient.context)
+        so_far = residuals.total(slot, turn)
+        if so_far is not None:
+            return array(so_far, ctx=gradient.context)
         residual, before = self._residual.get(slot), residuals.total(slot, turn - 1)
         if residual is None and before is not None:
             total = array(before, ctx=gradient.context)

@@ -541,9 +541,9 @@ class DistKVStore(MemberStore):
 
     def _send_optimizer(self, optimizer: Optimizer, config: Any, default: bool = False) -> None:
         """Hand the servers the optimizer; one that is a `default` only where they have none."""
-        told = multipliers(optimizer, self._specs)
+        sent = multipliers(optimizer, self._specs)
         step, order = self._kv.next_setup_step(self._number), list(self._push_order)
-        message = self._meta("optimizer", config=config, factors=told, order=order, step=step, default=default)
+        message = self._meta("optimizer", config=config, factors=sent, order=order, step=step, default=default)
         self._kv.wait(self._kv.ask_all("kvstore.set_optimizer", message))
 
     def _unslice_keys(self) -> None:
@@ -563,8 +563,8 @@ class DistKVStore(MemberStore):
     def _send_optimizer_changes(self, keys: Any) -> None:
         """Send what has changed in the optimizer since the servers last heard of it, before `keys` are pushed."""
         assert self._optimizer is not None
-        now, told = settings(self._optimizer), self._sent_settings
-        changed = {k: v for k, v in now.items() if k not in told or told[k] != v} if now != told else {}
+        now, sent = settings(self._optimizer), self._sent_settings
+        changed = {k: v for k, v in now.items() if k not in sent or sent[k] != v} if now != sent else {}
         fresh = [f for f in multipliers(self._optimizer, keys) if self._sent_multipliers.get(f[0]) != f]
         schedule = schedule_of(self._optimizer) if self._optimizer.lr_scheduler is not None else None
         more: dict[str, Any] = {} if schedule == self._sent_schedule else {"schedule": schedule}

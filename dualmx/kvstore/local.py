@@ -115,13 +115,13 @@ class KVStore(KVStoreBase):
             raise ArgumentError(f"kvstore.{what}: key {key!r} has not been initialized; call init first") from None
 
     def _check_array(self, what: str, key: Any, a: NDArray) -> None:
-        held = self._stored_value(what, key)
+        stored = self._stored_value(what, key)
         if a.stype == "csr" and what != "pull":
             raise ArgumentTypeError(f"kvstore.{what}: key {key!r}: a csr array; expected a dense or row_sparse one")
-        if a.shape != held.shape or (what == "push" and a.dtype != held.dtype):
+        if a.shape != stored.shape or (what == "push" and a.dtype != stored.dtype):
             raise ArgumentError(
                 f"kvstore.{what}: key {key!r}: {np.dtype(a.dtype).name}{list(a.shape)}, expected "
-                f"{np.dtype(held.dtype).name}{list(held.shape)} as initialized"
+                f"{np.dtype(stored.dtype).name}{list(stored.shape)} as initialized"
             )
 
     # -- values
@@ -301,12 +301,12 @@ class KVStore(KVStoreBase):
             raise ArgumentError(f"kvstore.{what}: {len(ids)} arrays of row_ids for {count} arrays in out")
         remaining = iter(ids * count if len(ids) == 1 else ids)
         for k, group in pairs:
-            held = self._stored_value(what, k)
+            stored = self._stored_value(what, k)
             for a in group:
                 self._check_array(what, k, a)
-                rows: Any = held if held.stype == "row_sparse" else with_storage(held, "row_sparse")
+                rows: Any = stored if stored.stype == "row_sparse" else with_storage(stored, "row_sparse")
                 ids = array_from_numpy(parse_row_ids(next(remaining), a.shape[0], f"kvstore.{what}"))
-                store(a, rows.retain(ids.as_in_context(held.context)), f"kvstore.{what}")
+                store(a, rows.retain(ids.as_in_context(stored.context)), f"kvstore.{what}")
 
     # -- updates
 

@@ -245,14 +245,14 @@ class MixedKVStore(MemberStore):
         """
         few: dict[Any, tuple[list[NDArray], np.ndarray]] = {}
         for half, keys, groups in self._split_call("pull_changed", key, out):
-            held = dict(zip(keys, groups, strict=True))
+            arrays = dict(zip(keys, groups, strict=True))
             if half is self._servers:
-                known = [k for k in keys if k in self._copies and self._copies[k].same_arrays(held[k])]
-                few = {k: (held.pop(k), self._copies[k].changed) for k in known}
+                known = [k for k in keys if k in self._copies and self._copies[k].same_arrays(arrays[k])]
+                few = {k: (arrays.pop(k), self._copies[k].changed) for k in known}
                 followed = [k for k in keys if k in self._expected and self._servers._specs[k].stype == "default"]
                 self._copies.update((k, _TrackedCopies(g)) for k, g in zip(keys, groups, strict=True) if k in followed)
-            if held:
-                half.pull(list(held), list(held.values()), ignore_sparse=False)
+            if arrays:
+                half.pull(list(arrays), list(arrays.values()), ignore_sparse=False)
         if few:
             write_changed(self._servers, few)
 

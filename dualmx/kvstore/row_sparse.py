@@ -20,9 +20,9 @@ RowIdsAndValues = tuple[np.ndarray, np.ndarray]  # ascending ids (k,) and rows (
 
 def rows_of(array: RowSparseNDArray) -> RowIdsAndValues:
     """The stored rows of an array, each once, with ascending ids."""
-    held = array.coalesced().sorted_by_id()
-    count = held.n_stored_rows
-    return held.ids.asnumpy()[:count].astype(np.int64), held.rows.asnumpy()[:count]
+    sorted_rows = array.coalesced().sorted_by_id()
+    count = sorted_rows.n_stored_rows
+    return sorted_rows.ids.asnumpy()[:count].astype(np.int64), sorted_rows.rows.asnumpy()[:count]
 
 
 def store_rows(out: NDArray, found: RowIdsAndValues, what: str) -> None:
@@ -76,11 +76,11 @@ def pull_rows_into(kv: DistKVStore, pairs: Sequence[tuple[Any, list[NDArray]]], 
             kv._check_array("row_sparse_pull", k, a)
             asked.append((k, a, parse_row_ids(next(remaining), a.shape[0], what)))
     ids = {k: union_ids([i for other, _, i in asked if other == k]) for k, _ in pairs}
-    whole = [k for k in ids if not is_row_sliced(kv._kv.keys[kv._number, k])]
-    received = pull_rows(kv._kv, kv._number, {k: i for k, i in ids.items() if k not in whole})
-    values = kv._values(whole) if whole else {}
+    unsliced = [k for k in ids if not is_row_sliced(kv._kv.keys[kv._number, k])]
+    received = pull_rows(kv._kv, kv._number, {k: i for k, i in ids.items() if k not in unsliced})
+    values = kv._values(unsliced) if unsliced else {}
     kv._wait_for_pushes(ids)
-    found = received() | {k: (ids[k], values[k][ids[k]]) for k in whole}
+    found = received() | {k: (ids[k], values[k][ids[k]]) for k in unsliced}
     for k, a, own in asked:
         store_rows(a, select_rows(found[k], own), what)
 

@@ -100,10 +100,10 @@ def _same_shape_groups(batch: list[ShardGradient]) -> Iterator[list[ShardGradien
             yield [one]
         else:
             small.setdefault((one[0].shape, value.size, value.dtype), []).append(one)
-    for alike in small.values():
-        whole = len(alike) - len(alike) % GROUP_SIZE
-        yield from (alike[i : i + GROUP_SIZE] for i in range(0, whole, GROUP_SIZE))
-        yield from ([one] for one in alike[whole:])
+    for same_shape in small.values():
+        full = len(same_shape) - len(same_shape) % GROUP_SIZE
+        yield from (same_shape[i : i + GROUP_SIZE] for i in range(0, full, GROUP_SIZE))
+        yield from ([one] for one in same_shape[full:])
 
 
 class StoreUpdater:
@@ -130,27 +130,27 @@ class StoreUpdater:
         """Return the values of shards after an update by their gradients."""
         values: dict[int, Value] = {}
         others: list[ShardGradient] = []
-        for held, total in batch:
+        for shard, total in batch:
             if type(total) is list:
-                others.append((held, total))
-            elif isinstance(total, IndexedSlices) and updates_rows(self.optimizer, held.is_row_sparse):
-                values[id(held)] = self._update_rows(held, total)
+                others.append((shard, total))
+            elif isinstance(total, IndexedSlices) and updates_rows(self.optimizer, shard.is_row_sparse):
+                values[id(shard)] = self._update_rows(shard, total)
             else:
-                others.append((held, [dense(total)]))
-        lends = self._store.has_shm_readers()
-        if lends and (len(others) > 1 or (others and others[0][0].value.nbytes >= MIN_SHARED_BYTES)):
-            values.update(self._allocate([held for held, _ in others]))
+                others.append((shard, [dense(total)]))
+        shared = self._store.has_shm_readers()
+        if shared and (len(others) > 1 or (others and others[0][0].value.nbytes >= MIN_SHARED_BYTES)):
+            values.update(self._allocate([shard for shard, _ in others]))
         for group in (
             [others] if len(others) == 1 or (others and self._is_frequent(others)) else _same_shape_groups(others)
         ):
-            if not (lends or self._store.log_rounds or self._store.keep_previous):
-                self._release_values(held for held, _ in group)
-            self._update(group, values, keeps=lends)
-        return [values[id(held)] for held, _ in batch]
+            if not (shared or self._store.log_rounds or self._store.keep_previous):
+                self._release_values(shard for shard, _ in group)
+            self._update(group, values, keeps=shared)
+        return [values[id(shard)] for shard, _ in batch]
 
     def _is_frequent(self, batch: list[ShardGradient]) -> bool:
         """Whether these shards often come together, so that one program for all of them pays."""
-        which = tuple([id(held) for held, _ in batch])
+        which = tuple([id(shard) for shard, _ in batch])
         if which in self._frequent_groups:
             return True
         if len(self._group_counts) > 4096:
@@ -166,23 +166,23 @@ class StoreUpdater:
         values: dict[int, np.ndarray] = {}
         sizes = [h.value.nbytes + -h.value.nbytes % CACHE_LINE for h in batch]
         block, at = np.empty(0, np.uint8), 0
-        for i, held in enumerate(batch):
+        for i, shard in enumerate(batch):
             if at + sizes[i] > block.size:
                 together = takewhile(GROUP_BYTES.__ge__, accumulate(sizes[i:]))
                 block, at = self._store.alloc(max([sizes[i], *together])), 0
-            values[id(held)] = block[at : at + held.value.nbytes].view(held.value.dtype)
+            values[id(shard)] = block[at : at + shard.value.nbytes].view(shard.value.dtype)
             at += sizes[i]
         return values
 
-    def _update_rows(self, held: Shard, total: IndexedSlices) -> MutableTable:
+    def _update_rows(self, shard: Shard, total: IndexedSlices) -> MutableTable:
         """Update some rows in place."""
-        where, index = (held.key, held.number), index_of(held.key, held.number)
-        weight = self._weight(held)
+        where, index = (shard.key, shard.number), index_of(shard.key, shard.number)
+        weight = self._weight(shard)
         self._make_state(index, weight)
-        table = held.value
+        table = shard.value
         if not isinstance(table, MutableTable):
             table = MutableTable(
-                lambda: as_numpy_view(_dense_storage(weight)), held.value.size, held.value.dtype, held.width
+                lambda: as_numpy_view(_dense_storage(weight)), shard.value.size, shard.value.dtype, shard.width
             )
             self._weights[where] = (table, weight)
         table.begin_update(total.ids, self._store.keep_previous)
@@ -200,37 +200,37 @@ class StoreUpdater:
     def _update(self, batch: list[ShardGradient], into: dict[int, Any], keeps: bool) -> None:
         """Update shards, and write their values to the memory in `into`; to new memory if `keeps` requires it."""
         kept, weights, terms, ids = [], [], [], []
-        for held, some in batch:
-            value, weight = self._weights.get((held.key, held.number), (None, None))
-            keep = weight if weight is not None and value is held.value else self._array_of(held)
+        for shard, some in batch:
+            value, weight = self._weights.get((shard.key, shard.number), (None, None))
+            keep = weight if weight is not None and value is shard.value else self._array_of(shard)
             kept.append(keep)
             weights.append(_dense_storage(keep) if keep.is_sparse else keep)
             terms.append(some)
-            ids.append(id(held))
+            ids.append(id(shard))
         which = tuple(ids)
         _, update = self._compiled.get(which, (None, None))
         if update is None or not update.matches(weights, terms) or not update.run(terms):
             self._record(which, [h for h, _ in batch], weights, terms)
-        for (held, _), weight, keep in zip(batch, weights, kept, strict=True):
+        for (shard, _), weight, keep in zip(batch, weights, kept, strict=True):
             updated = as_numpy_view(weight).reshape(-1)
-            value = into.get(id(held))
+            value = into.get(id(shard))
             if value is not None:
                 value[:] = updated  # the weight's own memory is updated in place by the next round
             else:
-                value = into[id(held)] = updated.copy() if keeps else updated
-            self._weights[held.key, held.number] = (value, keep)
+                value = into[id(shard)] = updated.copy() if keeps else updated
+            self._weights[shard.key, shard.number] = (value, keep)
 
     def _release_values(self, slices: Iterable[Shard]) -> None:
         """Before an update: release the old values, which share the weights' memory, so that it can be written.
 
         As long as somebody looks at a value, such as an answer that is not sent yet, XLA makes the next one elsewhere.
         """
-        for held in slices:
-            where = (held.key, held.number)
+        for shard in slices:
+            where = (shard.key, shard.number)
             value, weight = self._weights.get(where, (None, None))
-            if value is held.value and weight is not None:
-                held.value = np.empty(0, held.value.dtype)
-                self._weights[where] = (held.value, weight)
+            if value is shard.value and weight is not None:
+                shard.value = np.empty(0, shard.value.dtype)
+                self._weights[where] = (shard.value, weight)
 
     def _record(
         self, which: tuple[int, ...], slices: list[Shard], weights: list[NDArray], terms: list[list[np.ndarray]]
@@ -258,14 +258,14 @@ class StoreUpdater:
             often and not failed and all([i in states for i in indices]) and not any([h.is_row_sparse for h in slices])
         )
 
-    def _weight(self, held: Shard) -> NDArray:
-        value, weight = self._weights.get((held.key, held.number), (None, None))
-        return weight if weight is not None and value is held.value else self._array_of(held)
+    def _weight(self, shard: Shard) -> NDArray:
+        value, weight = self._weights.get((shard.key, shard.number), (None, None))
+        return weight if weight is not None and value is shard.value else self._array_of(shard)
 
-    def _array_of(self, held: Shard) -> NDArray:
+    def _array_of(self, shard: Shard) -> NDArray:
         """An array of a slice's value."""
-        made = array(dense(held.value).reshape(_shape(held)), ctx=_CPU, dtype=held.value.dtype)
-        return with_storage(made, "row_sparse") if held.is_row_sparse else made
+        made = array(dense(shard.value).reshape(_shape(shard)), ctx=_CPU, dtype=shard.value.dtype)
+        return with_storage(made, "row_sparse") if shard.is_row_sparse else made
 
     def set_factors(self, factors: Any) -> None:
         """Take over `[key, lr_mult, wd_mult, name]` of keys.
@@ -304,9 +304,9 @@ class StoreUpdater:
         self._order = order
         turns = {key: (i, len(order)) for i, key in enumerate(order)}
         if isinstance(self.optimizer, Nadam):
-            held = self._store.shards
+            known = self._store.shards
             self.optimizer._update_positions = {
-                index_of(key, number): turns[key] for key, number in held if key in turns
+                index_of(key, number): turns[key] for key, number in known if key in turns
             }
 
     # -- states
@@ -316,18 +316,18 @@ class StoreUpdater:
         payload: list[np.ndarray] = []
         counts = self.optimizer._index_update_count
         trees = []
-        for held in self._store.shards.values():
-            index = index_of(held.key, held.number)
+        for shard in self._store.shards.values():
+            index = index_of(shard.key, shard.number)
             if index in self.updater.states:
                 tree = flatten(self.updater.states[index], payload)
-                trees.append([held.key, held.number, counts.get(index, 0), tree])
+                trees.append([shard.key, shard.number, counts.get(index, 0), tree])
         return {"states": trees, "num_update": self.optimizer.num_update}, [p for p in payload if p.size]
 
     def log_records(self, number: int) -> Iterator[Record]:
         """Requests that make an equal updater."""
         factors = list(self._multipliers.values())
-        told = {"config": to_config(self.optimizer), "factors": factors, "order": self._order}
-        yield {"op": "optimizer", "store": number, **told}, []
+        record = {"config": to_config(self.optimizer), "factors": factors, "order": self._order}
+        yield {"op": "optimizer", "store": number, **record}, []
         meta, payload = self.dump()
         yield {"op": "load", "store": number, **meta}, payload
 
@@ -343,9 +343,9 @@ class StoreUpdater:
             if not (isinstance(one, list) and len(one) == 4 and isinstance(one[1], int) and isinstance(one[2], int)):
                 raise FormatError("states: expected key, slice, count, state")
             key, number, count, tree = one
-            held = self._store.shard(key, number)
+            target = self._store.shard(key, number)
             index = index_of(key, number)
-            self.updater.states[index] = on_device(_fitted(reader.unflatten(tree), held))
+            self.updater.states[index] = on_device(_fitted(reader.unflatten(tree), target))
             self.updater.states_synced[index] = True
             opt._index_update_count[index] = count
         opt.num_update = max(opt.num_update, message.field("num_update", int))
@@ -362,19 +362,19 @@ def _sum_terms(terms: list[NDArray]) -> NDArray:
     return total.astype(dtype) if wide else total
 
 
-def _shape(held: Shard) -> tuple[int, ...]:
+def _shape(shard: Shard) -> tuple[int, ...]:
     """The shape that a slice is updated in: that of the array, or some rows of it, or one axis."""
-    size = held.value.size
-    if size == math.prod(held.shape):
-        return held.shape
-    return (size // held.width, *held.shape[1:]) if held.width > 0 and size % held.width == 0 else (size,)
+    size = shard.value.size
+    if size == math.prod(shard.shape):
+        return shard.shape
+    return (size // shard.width, *shard.shape[1:]) if shard.width > 0 and size % shard.width == 0 else (size,)
 
 
-def _fitted(state: Any, held: Shard) -> Any:
+def _fitted(state: Any, shard: Shard) -> Any:
     """A state, with the slice's shape for what has as many elements."""
     if isinstance(state, tuple):
-        return tuple(_fitted(s, held) for s in state)
-    return state.reshape(_shape(held)) if state is not None and state.size == held.value.size else state
+        return tuple(_fitted(s, shard) for s in state)
+    return state.reshape(_shape(shard)) if state is not None and state.size == shard.value.size else state
 
 
 def _dense_storage(weight: NDArray) -> NDArray:
@@ -405,22 +405,22 @@ class OptimizerRequests:
             self._updaters[number] = made
             store.apply, store.updater_sums = made.apply, True
             return {}, []
-        held = self._updaters.get(number)
+        updater = self._updaters.get(number)
         if op not in ("set", "states", "load"):
             raise FormatError(f"unknown request {op!r}")
-        if held is None:
+        if updater is None:
             raise ArgumentError("the store has no optimizer; call set_optimizer first")
         if op == "set":
-            update_settings(held.optimizer, message.meta.get("settings"))
+            update_settings(updater.optimizer, message.meta.get("settings"))
             if "schedule" in message.meta:
-                held.optimizer.lr_scheduler = build_schedule(message.meta["schedule"])
-            held.set_factors(message.meta.get("factors"))
+                updater.optimizer.lr_scheduler = build_schedule(message.meta["schedule"])
+            updater.set_factors(message.meta.get("factors"))
             if "order" in message.meta:
-                held.set_order(message.meta["order"])
+                updater.set_order(message.meta["order"])
         elif op == "load":
-            held.load(message)
+            updater.load(message)
         else:
-            return held.dump()
+            return updater.dump()
         return {}, []
 
 

@@ -169,7 +169,7 @@ FORMAT = "dualmx snapshot 1"
 def save(kv: DistKVStore, fname: str, extra: Any) -> None:
     """See `DistKVStore.save_snapshot`."""
     try:
-        told = json.dumps(extra)
+        header = json.dumps(extra)
     except (TypeError, ValueError) as e:
         raise ArgumentError(f"kvstore.save_snapshot: extra={extra!r}: {e}; expected what JSON can hold") from None
     kv._wait_for_pushes(list(kv._pending_pushes))
@@ -180,7 +180,7 @@ def save(kv: DistKVStore, fname: str, extra: Any) -> None:
     if kv.rank:
         write_file(f"{fname}.{kv.rank}", json.dumps(here).encode())
     else:
-        _write(kv, fname, {**here, "extra": json.loads(told)})
+        _write(kv, fname, {**here, "extra": json.loads(header)})
     if not kv._sync:
         kv.barrier()
 
@@ -239,10 +239,10 @@ def _read(fname: str) -> tuple[dict[str, Any], dict[Any, Any], tuple[dict[Any, A
         FormatError: no snapshot, or a damaged one. MXNetError: the file cannot be read.
     """
     content = Content.of_file(fname, "a snapshot of a store")
-    held = content.npz()
-    if "meta" not in held:
+    arrays = content.npz()
+    if "meta" not in arrays:
         raise content.error("no description of the store")
-    described = held["meta"].tobytes()
+    described = arrays["meta"].tobytes()
     meta = Content(described, f"{content.source}, description", content.kind).json()
     values = {}
     with content.parsing():
@@ -254,7 +254,7 @@ def _read(fname: str) -> tuple[dict[str, Any], dict[Any, Any], tuple[dict[Any, A
         for i, (key, name, shape, stype) in enumerate(meta["keys"]):
             if name not in NAMES or not isinstance(key, (int, str)):
                 raise content.error(f"key {key!r} of {name!r}")
-            value = held[f"value{i}"].view(as_dtype(name)).reshape(shape)
+            value = arrays[f"value{i}"].view(as_dtype(name)).reshape(shape)
             made = array(value, dtype=value.dtype)
             values[key] = with_storage(made, stype) if stype == "row_sparse" else made
         try:
@@ -262,9 +262,9 @@ def _read(fname: str) -> tuple[dict[str, Any], dict[Any, Any], tuple[dict[Any, A
         except ArgumentError as e:
             raise content.error(f"random streams: {e}") from e
     states = None
-    if "states" in held:
+    if "states" in arrays:
         with content.parsing():
-            found, optimizer = load_states(held["states"].tobytes())
+            found, optimizer = load_states(arrays["states"].tobytes())
         if optimizer is None:
             raise content.error("the snapshot lacks its optimizer")
         states = found, optimizer

@@ -137,7 +137,7 @@ def agent(where: str) -> int:
     die_with_parent(signal.SIGTERM)
     task = described(where)
     say = frame_writer(task["name"])
-    tells = start_keeper()
+    keeper = start_keeper()
     try:
         os.chdir(task["folder"])
         child = subprocess.Popen(
@@ -150,10 +150,10 @@ def agent(where: str) -> int:
         say("x", "1")
         return 1
     group = child.pid
-    os.write(tells, b"+%d\n" % group)
+    os.write(keeper, b"+%d\n" % group)
     say("s", f"{socket.gethostname()} {group}")
     relay_output(child, say, where == "stdin")
-    os.write(tells, b"-%d\n" % group)
+    os.write(keeper, b"-%d\n" % group)
     if where == "rank":
         time.sleep(0.1)  # mpirun may tear a line that follows others closely
     say("x", str(child.returncode))

@@ -102,10 +102,10 @@ def reach(question: dict[str, Any]) -> dict[str, Any]:
     out: list[Any] = [f"no answer within {seconds:g} s"] * len(targets)
 
     def attempt(i: int) -> None:
-        begun = time.monotonic()
+        started = time.monotonic()
         try:
             with socket.create_connection(tuple(targets[i]), seconds):
-                out[i] = (time.monotonic() - begun) * 1e3
+                out[i] = (time.monotonic() - started) * 1e3
         except TimeoutError:
             pass
         except OSError as e:

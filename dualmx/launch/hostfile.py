@@ -94,8 +94,8 @@ def place(hosts: Sequence[Host], servers: int, workers: int) -> dict[tuple[str, 
 def by_host(places: dict[tuple[str, int], Host]) -> list[tuple[Host, list[tuple[str, int]]]]:
     """Return each host with the processes placed on it, hosts in the order of their first process."""
     groups: dict[str, tuple[Host, list[tuple[str, int]]]] = {}
-    for seat, host in places.items():
-        groups.setdefault(str(host), (host, []))[1].append(seat)
+    for member, host in places.items():
+        groups.setdefault(str(host), (host, []))[1].append(member)
     return list(groups.values())
 
 

@@ -103,11 +103,11 @@ def kubernetes(plan: JobPlan, name: str = "dualmx") -> str:
             **({"workingDir": plan.folder} if plan.folder else {}),
         }  # fmt: skip
         labels = {"app": name, "role": role}
-        again = plan.restarts if plan.policy.get(role) == "wait" else 0
+        retries = plan.restarts if plan.policy.get(role) == "wait" else 0
         return {
             "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": f"{name}-{role}", "labels": labels},
             "spec": {
-                "completions": count, "parallelism": count, "completionMode": "Indexed", "backoffLimit": again,
+                "completions": count, "parallelism": count, "completionMode": "Indexed", "backoffLimit": retries,
                 "template": {
                     "metadata": {"labels": labels}, "spec": {"restartPolicy": "Never", "containers": [container]},
                 },
@@ -131,9 +131,9 @@ def yarn(plan: JobPlan, name: str = "dualmx") -> str:
         env |= {"DMLC_PS_ROOT_PORT": str(plan.port or _PORT)}
         command = f"DMLC_TASK_ID=${{COMPONENT_ID}} DUALMX_SECRET=$(cat secret) {shlex.join(plan.command)}"
         secret = {"type": "STATIC", "dest_file": "secret", "src_file": f"hdfs:///user/${{USER}}/{name}-secret"}
-        again = "ON_FAILURE" if plan.policy.get(role) == "wait" else "NEVER"
+        restart = "ON_FAILURE" if plan.policy.get(role) == "wait" else "NEVER"
         return {
-            "name": role, "number_of_containers": count, "launch_command": command, "restart_policy": again,
+            "name": role, "number_of_containers": count, "launch_command": command, "restart_policy": restart,
             "dependencies": [] if role == "scheduler" else ["scheduler"], "resource": {"cpus": 1, "memory": "4096"},
             "configuration": {"env": env, "files": [secret]},
         }  # fmt: skip

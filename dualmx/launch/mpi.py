@@ -51,9 +51,9 @@ def starts(plan: JobPlan, members: Sequence[JobMember]) -> list[ProcessSpec]:
     if plan.hosts:
         named = {(m.role, m.rank): m for m in members}
         places = place(plan.hosts, plan.servers, plan.workers)
-        groups = by_host({seat: host for seat, host in places.items() if seat in named})
-        order = [named[seat] for _, seats in groups for seat in seats]
-        listed = ",".join(f"{host.name}:{len(seats)}" for host, seats in groups)
+        groups = by_host({member: host for member, host in places.items() if member in named})
+        order = [named[member] for _, on_host in groups for member in on_host]
+        listed = ",".join(f"{host.name}:{len(on_host)}" for host, on_host in groups)
         where = ["--host", listed] if open_mpi else ["-hosts", listed]
     # Threads of a process may use all cores; more processes than cores are no mistake here.
     options = ["--bind-to", "none", "--oversubscribe", "-x", "DUALMX_LAUNCH"] if open_mpi else []

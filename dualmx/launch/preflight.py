@@ -93,9 +93,9 @@ class HostConnection:
         """Return how far that host's clock is ahead of this one's, and how wrong that may be, in seconds."""
         best = (0.0, float("inf"))
         for _ in range(5):
-            before, begun = time.time(), time.monotonic()
+            before, start = time.time(), time.monotonic()
             there = self.ask({"ask": "clock"}, 10)["time"]
-            way = (time.monotonic() - begun) / 2
+            way = (time.monotonic() - start) / 2
             if way < best[1]:
                 best = (there - before - way, way)
         return best

@@ -104,9 +104,9 @@ class RestartPolicy:
         now = time.monotonic()
         ready = [member for at, member in self._waiting if at <= now]
         self._waiting = [(at, member) for at, member in self._waiting if at > now]
-        again = [JobMember(member.role, member.rank) for member in ready]
-        self._restarted.update(again)
-        return [Process(start, keeper) for start in starts(again)] if again else []
+        due = [JobMember(member.role, member.rank) for member in ready]
+        self._restarted.update(due)
+        return [Process(start, keeper) for start in starts(due)] if due else []
 
     def _decide(self, member: JobMember, members: Sequence[JobMember]) -> None:
         # The scheduler goes by the servers' policy: what they both serve by is written down.

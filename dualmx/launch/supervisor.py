@@ -229,8 +229,8 @@ def report(first: JobMember, processes: Sequence[Process]) -> str:
         out[-1] += f" after {first.ended or 0:.1f} s"
     # Of a process that was started again and again, the last one.
     others = [m for m in {m.name: m for m in members}.values() if m.name != first.name]
-    told = [first, *(m for m in others if m.code and not m.stopped)][:4]
-    for m in told if own is None else []:
+    shown = [first, *(m for m in others if m.code and not m.stopped)][:4]
+    for m in shown if own is None else []:
         out.append(f"last lines of {m.name}" + ("" if m is first else f", which {describe_exit(m.code or 0)}") + ":")
         out += [f"    {line[:LINE]}" for line in m.lines] or ["    (it wrote nothing)"]
     words = [f"{m.name} " + ("was stopped" if m.stopped else describe_exit(m.code or 0)) for m in others]

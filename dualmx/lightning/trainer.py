@@ -423,8 +423,8 @@ class Trainer(Evaluation):
             self._updates = self._make_updates(model)
             if found is not None:
                 checkpoint.restore_optimizer(self._updates, found)
-                told = checkpoint.progress_of(found)
-                start, self.global_step = told["epoch"] + 1, told["step"]
+                progress = checkpoint.progress_of(found)
+                start, self.global_step = progress["epoch"] + 1, progress["step"]
             seed = int(parallel.broadcast_object(int(np.random.randint(2**31 - 1))))
             if self._summarizes:
                 for name, p in model.collect_params().items():
@@ -652,8 +652,8 @@ class Trainer(Evaluation):
             logger.log_metrics(numbers, self.global_step)
 
     def _folder(self, name: str) -> str:
-        beside = self.logger.log_dir if isinstance(self.logger, CSVLogger) else self.default_root_dir
-        return os.path.join(beside, name)
+        folder = self.logger.log_dir if isinstance(self.logger, CSVLogger) else self.default_root_dir
+        return os.path.join(folder, name)
 
     def save_checkpoint(self, filepath: str) -> None:
         """Write parameters, states of the optimizer, epoch and step; all processes call it, the first one writes.

@@ -147,14 +147,14 @@ class BucketingModule(BaseModule):
             return
         if shared_module is not None:
             raise ArgumentError("BucketingModule.bind: shared_module is not supported")
-        held = self.get_params() if self.params_initialized and self._buckets else self._init_args
+        params = self.get_params() if self.params_initialized and self._buckets else self._init_args
         self.for_training, self.inputs_need_grad, self._grad_req = for_training, inputs_need_grad, grad_req
         module = self._make(self._default_bucket_key)
         module.bind(data_shapes, label_shapes, for_training, inputs_need_grad, grad_req=grad_req)
         self._buckets, self._curr_bucket_key = {self._default_bucket_key: module}, self._default_bucket_key
         self.binded = True
-        if held is not None:
-            self.set_params(*held)
+        if params is not None:
+            self.set_params(*params)
 
     def switch_bucket(
         self, bucket_key: Any, data_shapes: Sequence[Any], label_shapes: Sequence[Any] | None = None

@@ -40,14 +40,14 @@ class HostParams:
     def write(self, arg_params: dict[str, NDArray], aux_params: dict[str, NDArray]) -> None:
         """Write new values into the copies, if there are any."""
         self.dirty = False
-        for held, fresh in ((self.arg_params, arg_params), (self.aux_params, aux_params)):
-            if held is None:
+        for copies, fresh in ((self.arg_params, arg_params), (self.aux_params, aux_params)):
+            if copies is None:
                 continue
             for name, value in fresh.items():
-                if name in held and held[name].shape == value.shape:
-                    value.copyto(held[name])
+                if name in copies and copies[name].shape == value.shape:
+                    value.copyto(copies[name])
                 else:
-                    held[name] = value.copy()
+                    copies[name] = value.copy()
 
 
 class ModuleParts(BaseModule):

@@ -72,12 +72,12 @@ def fusion_buckets(arrays: Sequence[np.ndarray]) -> list[list[int]]:
         if a.nbytes >= UNFUSED_ABOVE:
             made.append([i])
             continue
-        held, size = open_at.get(a.dtype, ([], BUCKET))
+        bucket, size = open_at.get(a.dtype, ([], BUCKET))
         if size + a.nbytes > BUCKET:
-            held, size = [], 0
-            made.append(held)
-        held.append(i)
-        open_at[a.dtype] = (held, size + a.nbytes)
+            bucket, size = [], 0
+            made.append(bucket)
+        bucket.append(i)
+        open_at[a.dtype] = (bucket, size + a.nbytes)
     return made
 
 
@@ -88,11 +88,11 @@ def with_fusion(arrays: Sequence[np.ndarray], exchange: Callable[[np.ndarray], n
         if len(at) == 1:
             out[at[0]] = exchange(arrays[at[0]])
             continue
-        whole = exchange(np.concatenate([arrays[i].reshape(-1) for i in at]))
+        flat = exchange(np.concatenate([arrays[i].reshape(-1) for i in at]))
         begin = 0
         for i in at:
             # A copy lies where devices can use it as it is.
-            out[i] = whole[begin : begin + arrays[i].size].reshape(arrays[i].shape).copy()
+            out[i] = flat[begin : begin + arrays[i].size].reshape(arrays[i].shape).copy()
             begin += arrays[i].size
     return out
 

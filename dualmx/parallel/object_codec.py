@@ -110,9 +110,9 @@ def decode(data: np.ndarray) -> Any:
 
     if len(raw) < 8 or size > len(raw) - 8:
         raise content.error(f"text of {size} bytes in {len(raw)}", 0)
-    told = Content(raw[8 : 8 + size], content.source, content.kind, size=len(raw)).json()
+    tree = Content(raw[8 : 8 + size], content.source, content.kind, size=len(raw)).json()
     with content.parsing():
-        return value_of(told)
+        return value_of(tree)
 
 
 __all__ = ["decode", "encode"]

@@ -122,10 +122,10 @@ class Schedule:
         """For each stage, the most micro-batches between their forward and backward pass."""
         found = []
         for order in self.orders:
-            held = most = 0
+            pending = most = 0
             for _, back in order:
-                held += -1 if back else 1
-                most = max(most, held)
+                pending += -1 if back else 1
+                most = max(most, pending)
             found.append(most)
         return found
 

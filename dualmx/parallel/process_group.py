@@ -139,15 +139,15 @@ class ProcessGroup:
             )
         if pieces.left == size and out is None:
             return np.frombuffer(pieces.read(size), dtype).reshape(shape)
-        whole = np.empty(shape, dtype) if out is None else out
-        flat = whole.reshape(-1).view(np.uint8) if size else np.empty(0, np.uint8)
+        array = np.empty(shape, dtype) if out is None else out
+        flat = array.reshape(-1).view(np.uint8) if size else np.empty(0, np.uint8)
         at = 0
         while True:
             got = pieces.left
             flat[at : at + got] = np.frombuffer(pieces.read(got), np.uint8)
             at += got
             if at >= size:
-                return whole
+                return array
             pieces = peers.receive(channel, [rank], what)[1].pieces()
 
     def _agree(
@@ -205,10 +205,10 @@ class ProcessGroup:
         if small or len(active) < self.size:
             reduce_values([parts[i] for i in active], op, postscale, out)
             return out
-        lane = self._negotiate_shm(peers, what)
+        shm = self._negotiate_shm(peers, what)
         flat, into = x.reshape(-1), out.reshape(-1)
-        if lane is not None:
-            lane.all_reduce(flat, op, postscale, into, channel, what)
+        if shm is not None:
+            shm.all_reduce(flat, op, postscale, into, channel, what)
             return out
         bounds = np.linspace(0, x.size, self.size + 1).astype(int)
         cuts = [slice(*b) for b in itertools.pairwise(bounds.tolist())]

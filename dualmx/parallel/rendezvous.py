@@ -92,9 +92,15 @@ def _of_caller(where: str, size: int | None, rank: int | None) -> _LauncherRank:
     what = f"parallel.init: where={where!r}"
     url = urlsplit(where if "://" in where else f"tcp://{where}")
     query = {name: value for name, _, value in (part.partition("=") for part in str(url.query).split("&"))}
-    told = _of_mpi() or _of_slurm()
-    sizes = (size, query.get("world_size"), _int("WORLD_SIZE"), _int("JAX_NUM_PROCESSES"), told and told.size)
-    ranks = (rank, query.get("rank"), _int("RANK"), _int("JAX_PROCESS_ID"), told.rank if told else None)
+    environment = _of_mpi() or _of_slurm()
+    sizes = (
+        size,
+        query.get("world_size"),
+        _int("WORLD_SIZE"),
+        _int("JAX_NUM_PROCESSES"),
+        environment and environment.size,
+    )
+    ranks = (rank, query.get("rank"), _int("RANK"), _int("JAX_PROCESS_ID"), environment.rank if environment else None)
     count, number = (next((int(v) for v in found if v is not None), -1) for found in (sizes, ranks))
     if count < 1 or not 0 <= number < count:
         raise ArgumentError(

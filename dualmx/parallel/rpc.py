@@ -252,8 +252,8 @@ def _send_call(to: int, name: str, args: Sequence[Any], named: dict[str, Any], k
     if group is None:
         if size() > 1:
             raise MXNetError(f"{what}: call rpc.start() first, in all processes")
-        told = _service.handle_call(decode(data))
-        return Handle(lambda: _decode_result(told), lambda: True)
+        reply = _service.handle_call(decode(data))
+        return Handle(lambda: _decode_result(reply), lambda: True)
     with _service.sending:
         group.send(to, f"{group.name}:rpc", _head(data), data)
     channel = f"{group.name}:{number}:answer"
@@ -268,8 +268,8 @@ def _send_call(to: int, name: str, args: Sequence[Any], named: dict[str, Any], k
     return Handle(finish, ready)
 
 
-def _decode_result(told: np.ndarray) -> Any:
-    found = decode(told)
+def _decode_result(reply: np.ndarray) -> Any:
+    found = decode(reply)
     if "error" in found:
         raise _KINDS.get(found["kind"], MXNetError)(found["error"])
     return found["value"]

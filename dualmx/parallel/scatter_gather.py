@@ -167,10 +167,10 @@ def reduce_scatter(
         if op not in ("sum", "average"):
             raise ArgumentError(f"{what}: op={op!r} has no gradient; sums and averages do")
         factor = prescale * postscale / (members.size if op == "average" else 1)
-        whole = as_numpy(dys[0])
+        grad = as_numpy(dys[0])
         if members.size > 1:
-            whole = np.concatenate(members.all_gather(whole, True, what))
-        return [from_numpy_like(scale(whole, factor), dys[0])]
+            grad = np.concatenate(members.all_gather(grad, True, what))
+        return [from_numpy_like(scale(grad, factor), dys[0])]
 
     found = _DifferentiableCollective(
         lambda xs: members.run_in_order(lambda: there(xs)), lambda dys: members.run_in_order(lambda: back(dys))

@@ -103,8 +103,8 @@ def _attach_peer_links(peers: PeerLinks) -> None:
 
 def _sums(key: str, arrays: list[np.ndarray]) -> list[np.ndarray]:
     """Sum arrays of one dtype over all processes, for running operators."""
-    whole = np.concatenate([a.reshape(-1) for a in arrays])
-    total = _world.group.all_reduce_named(whole, key, f"exchange {key}")
+    flat = np.concatenate([a.reshape(-1) for a in arrays])
+    total = _world.group.all_reduce_named(flat, key, f"exchange {key}")
     ends = np.cumsum([a.size for a in arrays])[:-1]
     return [part.reshape(a.shape) for part, a in zip(np.split(total, ends), arrays, strict=True)]
 

@@ -81,9 +81,9 @@ class CSRNDArray(BaseSparseNDArray):
 
     def host(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Values, columns and row pointer as NumPy arrays, the latter two of int64."""
-        held = self.materialized()
-        columns, pointer = (a.asnumpy().astype(np.int64) for a in (held.column_ids, held.pointer))
-        return held.values.asnumpy()[: held.count], columns[: held.count], pointer
+        parts = self.materialized()
+        columns, pointer = (a.asnumpy().astype(np.int64) for a in (parts.column_ids, parts.pointer))
+        return parts.values.asnumpy()[: parts.count], columns[: parts.count], pointer
 
     def row_ids(self) -> np.ndarray:
         """The row of each stored element."""
@@ -117,8 +117,8 @@ class CSRNDArray(BaseSparseNDArray):
     @property
     def data(self) -> NDArray:
         """The stored values, a copy of shape (nnz,)."""
-        held = self.materialized()
-        return leading_rows(held.values, held.count)
+        parts = self.materialized()
+        return leading_rows(parts.values, parts.count)
 
     @property
     def indices(self) -> NDArray:

@@ -137,10 +137,10 @@ def _sample(
         if len(places) > few:
             places = np.sort(_drawn(places, few, None if chances is None else chances[columns[places]], rng))
         drawn[vertex] = columns[places], values[places]
-        for neighbour in columns[places].tolist():
-            if neighbour not in distance and len(distance) < most:
-                distance[neighbour] = distance[vertex] + 1
-                queue.append(neighbour)
+        for target in columns[places].tolist():
+            if target not in distance and len(distance) < most:
+                distance[target] = distance[vertex] + 1
+                queue.append(target)
     order = sorted(distance)
     none = np.zeros(0, np.int64), np.zeros(0, values.dtype)
     return np.array(order, np.int64), [drawn.get(v, none) for v in order], np.array([distance[v] for v in order])

@@ -129,8 +129,8 @@ class TokenEmbedding(Vocabulary):
         if not self._vec_len:
             raise content.error("no vectors of two numbers or more")
         if unknown is not None and len(unknown) != self._vec_len:
-            told = f"a vector of {len(unknown)} numbers for {self._unknown_token!r}"
-            raise content.error(told, None, str(self._vec_len))
+            found_text = f"a vector of {len(unknown)} numbers for {self._unknown_token!r}"
+            raise content.error(found_text, None, str(self._vec_len))
         rows = np.zeros((len(self), self._vec_len), np.float32)
         rows[0] = init_unknown_vec(shape=(self._vec_len,)).asnumpy() if unknown is None else unknown
         if vectors:

@@ -89,7 +89,7 @@ def measure(kv: Any, name: str, sizes: Sequence[int], o: argparse.Namespace, fir
     times = []
     for turn in range(o.rounds + 2):  # the first two rounds compile and connect
         waitall()
-        begun = time.perf_counter()
+        start = time.perf_counter()
         if keeps:
             kv.push(keys, grads)
             kv.pull(keys, outs)
@@ -99,7 +99,7 @@ def measure(kv: Any, name: str, sizes: Sequence[int], o: argparse.Namespace, fir
         for out in outs:
             out.wait_to_read()
         if turn > 1:
-            times.append(time.perf_counter() - begun)
+            times.append(time.perf_counter() - start)
     error = 0.0
     if not o.optimizer and o.gc_type == "none" and "async" not in kv.type:
         error = max(float((nd.abs(out - expected).max() / expected).asscalar()) for out in outs)

@@ -74,18 +74,18 @@ def _matrix(
     probes: HostConnections, facts: Mapping[str, Any], interface: str, seconds: float
 ) -> dict[str, dict[str, Any]]:
     """Let every host listen, and every one connect to all others."""
-    heard = probes.ask({"ask": "listen", "interface": interface}, _SECONDS)
+    listening = probes.ask({"ask": "listen", "interface": interface}, _SECONDS)
     seen = next((f["seen"] for f in facts.values() if f.get("seen")), "127.0.0.1")
-    places = {name: answer["address"] or facts[name]["own"] or seen for name, answer in heard.items()}
+    places = {name: answer["address"] or facts[name]["own"] or seen for name, answer in listening.items()}
     asked: dict[str, dict[str, Any]] = {}
-    for name in heard:
-        others = [[facts[name]["seen"] or places[o] if o == HERE and not interface else places[o], heard[o]["port"]]
-                  for o in heard if o != name]  # fmt: skip
+    for name in listening:
+        others = [[facts[name]["seen"] or places[o] if o == HERE and not interface else places[o], listening[o]["port"]]
+                  for o in listening if o != name]  # fmt: skip
         asked[name] = {"ask": "reach", "targets": others, "seconds": seconds, "lenient": True}
     answers = probes.ask(asked, seconds + _SECONDS) if asked else {}
     out = {}
     for name, answer in answers.items():
-        out[name] = dict(zip([o for o in heard if o != name], answer["reached"], strict=True))
+        out[name] = dict(zip([o for o in listening if o != name], answer["reached"], strict=True))
     return out
 
 

@@ -118,8 +118,8 @@ class Network:
         self._net.initialize(init.Xavier())
         self._net.hybridize()
         self._classes = self._net(zeros((1, *self.shape))).shape[-1]
-        held = [p for p in self._net.collect_params().values() if p.grad_req != "null"]
-        self.sizes = [int(np.prod(p.shape)) * np.dtype(p.dtype).itemsize for p in held]
+        params = [p for p in self._net.collect_params().values() if p.grad_req != "null"]
+        self.sizes = [int(np.prod(p.shape)) * np.dtype(p.dtype).itemsize for p in params]
         # So small a rate that the weights stay as they are, and numbers as quick to compute.
         self._trainer = gluon.Trainer(
             self._net.collect_params(), "sgd", {"learning_rate": 1e-9, "momentum": 0.9}, kvstore=None
@@ -136,14 +136,14 @@ class Network:
         loss, times = gluon.loss.SoftmaxCrossEntropyLoss(), []
         for turn in range(rounds + 2):  # the first two compile
             waitall()
-            begun = time.perf_counter()
+            start = time.perf_counter()
             with autograd.record():
                 found = loss(self._net(x), y)
             found.backward()
             self._trainer.step(batch)
             waitall()
             if turn > 1:
-                times.append(time.perf_counter() - begun)
+                times.append(time.perf_counter() - start)
         return float(np.median(times))
 
 
@@ -204,9 +204,9 @@ def predicted(o: argparse.Namespace) -> dict[str, Any]:
         ArgumentError: an option is wrong. MXNetError: something could not be measured.
     """
     batches, workers = numbers(o.batch_sizes, "--batch-sizes", 1), numbers(o.workers, "--workers", 2)
-    told = seconds_of(o.tcomp, batches) if o.tcomp else []
-    network = Network(o.net, shape_of(o.shape)) if not (told and o.bytes) else None
-    times = told or [network.step_seconds(batch, o.rounds) for batch in batches if network is not None]
+    seconds = seconds_of(o.tcomp, batches) if o.tcomp else []
+    network = Network(o.net, shape_of(o.shape)) if not (seconds and o.bytes) else None
+    times = seconds or [network.step_seconds(batch, o.rounds) for batch in batches if network is not None]
     sizes = [o.bytes] if o.bytes or network is None else network.sizes
     kind = "none" if o.kv_store in DIRECT else o.gc_type
     rows = scaling_table(list(zip(batches, times, strict=True)), workers, _exchange(o, sizes), kind, o.samples)
@@ -215,7 +215,7 @@ def predicted(o: argparse.Namespace) -> dict[str, Any]:
     return {
         "net": o.net if network is not None else "", "bytes": sum(sizes), "arrays": len(sizes), "store": o.kv_store,
         "servers": 0 if o.kv_store in DIRECT else o.num_servers, "measured": [
-            *([] if told else ["tcomp"]), *(["tsync"] if o.bandwidth is None else []),
+            *([] if seconds else ["tcomp"]), *(["tsync"] if o.bandwidth is None else []),
         ],
         "rows": rows, "best": fastest(rows), "compression": kind,
         "compression_pays": any(r["tsync"] < plain[r["batch"], r["workers"]]["tsync"] for r in pays),

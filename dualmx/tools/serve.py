@@ -137,8 +137,8 @@ class Model:
         arrays = {name: self._checked(name, value) for name, value in given.items()}
         rows = {len(a) for a in arrays.values()}
         if len(rows) != 1 or rows == {0}:
-            told = ", ".join(f"{name}: {len(a)}" for name, a in arrays.items())
-            raise ArgumentError(f"samples by input: {told}: expected the same number in each, one or more")
+            lengths = ", ".join(f"{name}: {len(a)}" for name, a in arrays.items())
+            raise ArgumentError(f"samples by input: {lengths}: expected the same number in each, one or more")
         (count,) = rows
         parts = [self._run(arrays, at, count) for at in range(0, count, max(self._of_size))]
         return {name: np.concatenate([part[i] for part in parts]) for i, name in enumerate(self.outputs)}

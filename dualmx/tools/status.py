@@ -66,16 +66,16 @@ def doing(state: dict[str, Any], member: dict[str, Any]) -> str:
         s = state["servers"][rank]
         what.append(f"{s['keys']} keys, {size(s['memory'])}")
     if member["role"] == "worker":
-        pulse = state["workers"].get(rank, {})
+        status = state["workers"].get(rank, {})
         if rank in state["pushed"]:
             behind = state["behind"][rank]
             what.append(f"round {state['pushed'][rank]}" + (f" ({behind} behind)" if behind else ""))
-        if pulse.get("rounds"):
-            speed = f"{pulse['rounds_per_s']:g}/s, {size(pulse['sent_per_s'])}/s sent"
-            what.append(f"{pulse['rounds']} exchanges, {speed}")
+        if status.get("rounds"):
+            speed = f"{status['rounds_per_s']:g}/s, {size(status['sent_per_s'])}/s sent"
+            what.append(f"{status['rounds']} exchanges, {speed}")
         if rank in state["stragglers"]:
             what.append(f"others wait for it since {state['stragglers'][rank]:.1f} s")
-        what += [*filter(None, [awaited(pulse, MIN_LATE_SECONDS)]), *figures_of(pulse)]
+        what += [*filter(None, [awaited(status, MIN_LATE_SECONDS)]), *figures_of(status)]
     return ", ".join(what)
 
 
@@ -124,7 +124,7 @@ def show(o: argparse.Namespace) -> int:
     """Print the status of the jobs, repeatedly with `--watch`; return 2 if no job answers."""
     seen = False
     while True:
-        begun = time.monotonic()
+        start = time.monotonic()
         found, failed = look(o)
         if not found and seen:
             return 0
@@ -137,7 +137,7 @@ def show(o: argparse.Namespace) -> int:
         if not found or not o.watch:
             return 0 if found else 2
         seen = True
-        time.sleep(max(0.1, begun + o.interval - time.monotonic()))
+        time.sleep(max(0.1, start + o.interval - time.monotonic()))
 
 
 def serve(o: argparse.Namespace) -> int:

@@ -84,22 +84,22 @@ def awaited(pulse: dict[str, Any], least: float) -> str:
 
 def _row(state: dict[str, Any], member: dict[str, Any], least: float) -> str:
     role, rank = member["role"], str(member["rank"])
-    told: dict[str, Any] = (state["servers"] if role == "server" else state["workers"]).get(rank, {})
-    rounds = state["pushed"].get(rank, told.get("rounds", "")) if role == "worker" else told.get("rounds", "")
-    late = state["stragglers"].get(rank) if role == "worker" else None
+    status: dict[str, Any] = (state["servers"] if role == "server" else state["workers"]).get(rank, {})
+    rounds = state["pushed"].get(rank, status.get("rounds", "")) if role == "worker" else status.get("rounds", "")
+    waited_for = state["stragglers"].get(rank) if role == "worker" else None
     notes = [f"for {member['since']:g} s: {member['end']}"] if member["end"] else []
-    if role == "server" and told:
-        notes.append(f"{told['keys']} keys, {size(told['memory'])}")
+    if role == "server" and status:
+        notes.append(f"{status['keys']} keys, {size(status['memory'])}")
     if role == "worker":
-        notes += [*filter(None, [awaited(told, least)]), *figures_of(told)]
-    moves = told if role == "server" or told.get("rounds") else {}  # else a worker deals with servers alone
+        notes += [*filter(None, [awaited(status, least)]), *figures_of(status)]
+    moves = status if role == "server" or status.get("rounds") else {}  # else a worker deals with servers alone
     rates = [f"{size(moves[name])}/s" if moves else "" for name in ("received_per_s", "sent_per_s")]
     where = f" ({member['host']})" if member["host"] else ""
     cells = [
         ("", f"{role} {rank}{where}"), (member["state"], member["state"]), ("", rounds),
         ("", f"{moves['rounds_per_s']:g}" if moves else ""), ("", rates[0]), ("", rates[1]),
         ("", state["behind"].get(rank, "") if role == "worker" else ""),
-        ("late" if late else "", f"{late:.1f} s" if late else ""), ("", ", ".join(notes)),
+        ("late" if waited_for else "", f"{waited_for:.1f} s" if waited_for else ""), ("", ", ".join(notes)),
     ]  # fmt: skip
     return "<tr>" + "".join(f"<td{_class(kind)}>{html.escape(str(text))}</td>" for kind, text in cells) + "</tr>"
 
@@ -163,11 +163,11 @@ def _samples(state: dict[str, Any]) -> Iterable[tuple[str, dict[str, Any], float
         yield "straggler_seconds", {"worker": rank}, seconds
     for rank, rounds in state["behind"].items():
         yield "behind_rounds", {"worker": rank}, rounds
-    for rank, pulse in state["workers"].items():
-        yield "worker_exchanges_total", {"worker": rank}, pulse["rounds"]
-        yield "worker_sent_bytes_total", {"worker": rank}, pulse["sent"]
-        yield "worker_received_bytes_total", {"worker": rank}, pulse["received"]
-        for name, value in pulse["figures"].items():
+    for rank, status in state["workers"].items():
+        yield "worker_exchanges_total", {"worker": rank}, status["rounds"]
+        yield "worker_sent_bytes_total", {"worker": rank}, status["sent"]
+        yield "worker_received_bytes_total", {"worker": rank}, status["received"]
+        for name, value in status["figures"].items():
             yield "worker_figure", {"worker": rank, "name": name}, value
     for rank, server in state["servers"].items():
         yield "server_keys", {"server": rank}, server["keys"]
@@ -179,8 +179,8 @@ def metrics_text(states: Sequence[dict[str, Any]]) -> str:
     lines: dict[str, list[str]] = {name: [] for name, _ in _METRICS}
     for state in states:
         for name, labels, value in _samples(state):
-            told = ",".join(f'{k}="{_quoted(v)}"' for k, v in {"job": state["scheduler"], **labels}.items())
-            lines[name].append(f"dualmx_{name}{{{told}}} {'NaN' if value is None else f'{value:.17g}'}")
+            labels_text = ",".join(f'{k}="{_quoted(v)}"' for k, v in {"job": state["scheduler"], **labels}.items())
+            lines[name].append(f"dualmx_{name}{{{labels_text}}} {'NaN' if value is None else f'{value:.17g}'}")
     out = []
     for name, doc in _METRICS:
         kind = "counter" if name.endswith("_total") else "gauge"

@@ -42,8 +42,8 @@ class Handler(BaseHTTPRequestHandler):
             page = web_page(states, problems, self.server.interval, MIN_LATE_SECONDS)
             return self._answer(200, page.encode(), "text/html; charset=utf-8")
         if path == "/status.json":
-            told = {"age": round(time.monotonic() - seen, 3), "jobs": states, "problems": problems}
-            return self._answer(200, json.dumps(told, allow_nan=False).encode() + b"\n", "application/json")
+            reply = {"age": round(time.monotonic() - seen, 3), "jobs": states, "problems": problems}
+            return self._answer(200, json.dumps(reply, allow_nan=False).encode() + b"\n", "application/json")
         if path == "/metrics":
             return self._answer(200, metrics_text(states).encode(), _TEXT)
         return self._answer(404, f"{path[:200]}: {_PATHS}\n".encode(), "text/plain; charset=utf-8")

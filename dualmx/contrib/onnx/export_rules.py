@@ -130,10 +130,10 @@ def _leaky(g: Any, node: Node, ins: Sequence[str], p: Mapping[str, Any]) -> Any:
     _only(node, kind == "gelu", f"act_type={kind!r}")
     halves = g.node("Mul", [ins[0], g.constant(np.float32(0.5), f"{node.name}_half")], f"{node.name}_halves")
     scaled = g.node("Mul", [ins[0], g.constant(np.float32(0.5**0.5), f"{node.name}_root")], f"{node.name}_scaled")
-    bell = g.node("Erf", [scaled], f"{node.name}_erf")
+    erf = g.node("Erf", [scaled], f"{node.name}_erf")
     return g.node(
         "Mul",
-        [halves, g.node("Add", [bell, g.constant(np.float32(1), f"{node.name}_one")], f"{node.name}_more")],
+        [halves, g.node("Add", [erf, g.constant(np.float32(1), f"{node.name}_one")], f"{node.name}_more")],
         node.name,
     )
 
@@ -310,10 +310,10 @@ def _layer_norm(g: Any, node: Node, ins: Sequence[str], p: Mapping[str, Any]) ->
     name = node.name
     middle = g.node("ReduceMean", [ins[0]], f"{name}_mean", axes=[-1], keepdims=1)
     apart = g.node("Sub", [ins[0], middle], f"{name}_apart")
-    spread = g.node(
+    variance = g.node(
         "ReduceMean", [g.node("Mul", [apart, apart], f"{name}_squares")], f"{name}_var", axes=[-1], keepdims=1
     )
-    safe = g.node("Add", [spread, g.constant(np.float32(p["eps"]), f"{name}_eps")], f"{name}_safe")
+    safe = g.node("Add", [variance, g.constant(np.float32(p["eps"]), f"{name}_eps")], f"{name}_safe")
     unit = g.node("Div", [apart, g.node("Sqrt", [safe], f"{name}_std")], f"{name}_unit")
     return g.node("Add", [g.node("Mul", [unit, ins[1]], f"{name}_scaled"), ins[2]], name)
 

@@ -61,10 +61,10 @@ class OpLayer(HybridBlock):
         return {**super().__getstate__(), "_arrays": {}, "_arrays_version": -1}
 
     def __setattr__(self, name: str, value: Any) -> None:
-        held = self.__dict__.get(name)
+        old = self.__dict__.get(name)
         super().__setattr__(name, value)
-        if isinstance(held, Parameter) and value is not held:
-            self._operands = tuple(value if p is held else p for p in self._operands)
+        if isinstance(old, Parameter) and value is not old:
+            self._operands = tuple(value if p is old else p for p in self._operands)
             self._arrays.clear()
 
     def _bind(self) -> None:

@@ -166,8 +166,8 @@ class DataParallel(Block):
             raise ArgumentError("DataParallel: expected at least one array among the inputs, all with an axis of rows")
         rows = {a.shape[self.dim] for a in arrays}
         if len(rows) > 1:
-            told = ", ".join(map(str, sorted(rows)))
-            raise ArgumentError(f"DataParallel: inputs of {told} rows; expected equally many")
+            lengths = ", ".join(map(str, sorted(rows)))
+            raise ArgumentError(f"DataParallel: inputs of {lengths} rows; expected equally many")
         used = self.contexts[: max(1, rows.pop())]
         parts = [
             split_and_load(a, used, self.dim, even_split=False) if isinstance(a, NDArray) else [a] * len(used)

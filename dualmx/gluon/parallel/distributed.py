@@ -270,8 +270,10 @@ class DistributedDataParallel(Block):
         if size() == 1:
             return
         by = size() if self._divides_by_all in (None, True) else len(active)
-        begun = [(b, all_reduce([grads[i] for i in b], wait=False)) for b in gradient_buckets(grads, self._bucket_cap)]
-        for bucket, handle in begun:
+        handles = [
+            (b, all_reduce([grads[i] for i in b], wait=False)) for b in gradient_buckets(grads, self._bucket_cap)
+        ]
+        for bucket, handle in handles:
             sums = handle.wait()
             if rank() in active:
                 set_gradients([params[i] for i in bucket], [s / by for s in sums])

@@ -61,22 +61,22 @@ def _make(name: str, args: list[Any], named: dict[str, Any]) -> _HostedBlock:
     return _HostedBlock(block)
 
 
-def _train_with(held: _HostedBlock, optimizer: str, settings: dict[str, Any]) -> None:
+def _train_with(hosted: _HostedBlock, optimizer: str, settings: dict[str, Any]) -> None:
     from ..trainer import Trainer
 
-    held.trainer = Trainer(held.block.collect_params(), optimizer, settings)
+    hosted.trainer = Trainer(hosted.block.collect_params(), optimizer, settings)
 
 
-def _step(held: _HostedBlock, batch_size: int, learning_rate: float | None) -> None:
-    if held.trainer is None:
+def _step(hosted: _HostedBlock, batch_size: int, learning_rate: float | None) -> None:
+    if hosted.trainer is None:
         raise ArgumentError("step: call train_with() first")
     if learning_rate is not None:
-        held.trainer.set_learning_rate(learning_rate)
-    held.trainer.step(batch_size)
+        hosted.trainer.set_learning_rate(learning_rate)
+    hosted.trainer.step(batch_size)
 
 
-def _parameters(held: _HostedBlock) -> dict[str, NDArray]:
-    return {name: p._reduce() for name, p in held.block._collect_params_with_prefix().items()}
+def _parameters(hosted: _HostedBlock) -> dict[str, NDArray]:
+    return {name: p._reduce() for name, p in hosted.block._collect_params_with_prefix().items()}
 
 
 rpc.register("block.make", _make)

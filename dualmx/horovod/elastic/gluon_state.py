@@ -94,14 +94,14 @@ class MXNetState(ObjectState):
             HorovodInternalError: a process is gone.
         """
         params = self._params()
-        held = parallel.all_gather_object({name: p._data is not None for name, p in params.items()})
-        if any(h.keys() != held[0].keys() for h in held):
-            odd = sorted(set().union(*held) - set(held[0]).intersection(*held))
+        initialized = parallel.all_gather_object({name: p._data is not None for name, p in params.items()})
+        if any(h.keys() != initialized[0].keys() for h in initialized):
+            odd = sorted(set().union(*initialized) - set(initialized[0]).intersection(*initialized))
             raise ArgumentError(f"hvd.elastic.MXNetState: not all processes have the parameters {', '.join(odd)}")
         for name, p in params.items():
             # One that joins may not know shapes, and a first process that goes back may have forgotten them.
             p._on_initialized = None
-            root = next((r for r, h in enumerate(held) if h[name]), None)
+            root = next((r for r, h in enumerate(initialized) if h[name]), None)
             if root is None:
                 p._on_initialized = functools.partial(self._made, name)
                 continue

@@ -64,10 +64,10 @@ def run(func: Callable[..., T]) -> Callable[..., T]:
     @functools.wraps(func)
     def elastic(state: Any, *args: Any, **kwargs: Any) -> T:
         require_init("elastic.run")
-        anew = skip_sync = False
+        reinitialized = skip_sync = False
         while True:
             try:
-                if anew:
+                if reinitialized:
                     state.on_reset()
                 if not skip_sync:
                     state.sync()
@@ -86,7 +86,7 @@ def run(func: Callable[..., T]) -> Callable[..., T]:
                 state.restore()
             reinitialize(broken)
             _log.warning("process %d of %d: a new group has begun", rank(), size())
-            anew = True
+            reinitialized = True
 
     return elastic
 

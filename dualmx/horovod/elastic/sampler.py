@@ -93,18 +93,18 @@ class ElasticSampler(Sampler):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore `state_dict`, and divide what is left of the epoch."""
         self.epoch = state_dict["epoch"]
-        for held, name in ((self._used, "processed_indices"), (self._own, "own_indices")):
-            held[:] = False
-            held[np.asarray(list(state_dict.get(name, ())), int)] = True
+        for indices, name in ((self._used, "processed_indices"), (self._own, "own_indices")):
+            indices[:] = False
+            indices[np.asarray(list(state_dict.get(name, ())), int)] = True
         self.reset()
 
     def sync(self) -> None:
         """Be where the sampler of the first process is, but for samples that others have recorded in this epoch."""
-        told = parallel.all_gather_object(self.state_dict())
-        epoch = told[0]["epoch"]
-        own = [t["own_indices"] for t in told if t["epoch"] == epoch]
+        states = parallel.all_gather_object(self.state_dict())
+        epoch = states[0]["epoch"]
+        own = [t["own_indices"] for t in states if t["epoch"] == epoch]
         self.load_state_dict(
-            {"epoch": epoch, "processed_indices": np.concatenate([told[0]["processed_indices"], *own])}
+            {"epoch": epoch, "processed_indices": np.concatenate([states[0]["processed_indices"], *own])}
         )
 
     def __iter__(self) -> Iterator[int]:

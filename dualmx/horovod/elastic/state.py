@@ -122,21 +122,21 @@ class ObjectState(State):
         Raises:
             ArgumentTypeError: a value that cannot be sent; no code travels. HorovodInternalError: a process is gone.
         """
-        held = {name: getattr(self, name) for name in self._names}
-        alike = {name: _state_of(value) for name, value in held.items() if not hasattr(value, "sync")}
-        found = parallel.broadcast_object(alike)
+        current = {name: getattr(self, name) for name in self._names}
+        plain = {name: _state_of(value) for name, value in current.items() if not hasattr(value, "sync")}
+        found = parallel.broadcast_object(plain)
         if parallel.rank():
             self._load(found)
-        for value in held.values():
+        for value in current.values():
             if hasattr(value, "sync"):
                 value.sync()
         self.save()
 
     def _load(self, values: dict[str, Any]) -> None:
         for name, value in values.items():
-            held = getattr(self, name)
-            if _has_state_dict(held):
-                held.load_state_dict(value)
+            old = getattr(self, name)
+            if _has_state_dict(old):
+                old.load_state_dict(value)
             else:
                 setattr(self, name, value)
 

@@ -239,8 +239,8 @@ class DatasetsOfReplicas:
     def __iter__(self) -> Iterator[Any]:
         strategy = self._strategy
         group: list[Any] = []
-        told = InputContext(strategy.workers, strategy.rank, strategy.num_replicas_in_sync)
-        for batch in self._make(told):
+        context = InputContext(strategy.workers, strategy.rank, strategy.num_replicas_in_sync)
+        for batch in self._make(context):
             group.append(batch)
             if len(group) == len(strategy.contexts):
                 yield self._joined(group)
