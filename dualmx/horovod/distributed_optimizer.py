@@ -27,7 +27,7 @@ class _DistributedOptimizerMixin(Optimizer):
     _exchanged_in: ProcessSet | None = None
     _prescale = 1.0
     _processes = 1  # by which rescale_grad divides
-    _all_at_once = True  # so that the gradients of a step travel together
+    is_joint = True  # so that the gradients of a step travel together
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Add up the gradients of all processes, and update."""

@@ -14,6 +14,7 @@ from ..ndarray.replay import ReplayableProgram
 from ..ndarray.zero_copy import from_borrowed_numpy
 from ..op.registry import Call
 from ..optimizer import Optimizer
+from ..optimizer.rule_optimizer import RuleOptimizer
 from ..optimizer.updater import Updater, in_one_call
 
 _CPU = Context("cpu", 0)
@@ -21,17 +22,13 @@ _data_of = attrgetter("_data")
 
 
 def can_compile(optimizer: Optimizer) -> bool:
-    """Whether its updates use the same formulas until its settings change, and their scalars are known."""
+    """Whether its updates apply the same formulas until its settings change, and their numbers are known beforehand."""
     return (
-        in_one_call(optimizer)
-        and optimizer.is_pure_formula
-        and (_has_constant_scalars(optimizer) or not optimizer.multi_precision)
+        isinstance(optimizer, RuleOptimizer)
+        and not optimizer.draws_random
+        and in_one_call(optimizer)
+        and (optimizer.has_constant_rates or not optimizer.multi_precision)
     )
-
-
-def _has_constant_scalars(optimizer: Optimizer) -> bool:
-    """Whether the numbers in its formulas stay as they are until its settings change."""
-    return optimizer.has_constant_scalars and optimizer.lr_scheduler is None
 
 
 class CompiledUpdate:
@@ -49,7 +46,7 @@ class CompiledUpdate:
     ):
         self._updater, self._indices, self._weights = updater, indices, weights
         self._formulas, self._scalars = (
-            ([], None) if _has_constant_scalars(updater.optimizer) else self._next_formulas(counts=False)
+            ([], None) if self._optimizer.has_constant_rates else self._next_formulas(counts=False)
         )
         states = [updater.states[i] for i in indices]
         self._counts = [len(ts) for ts in terms]
@@ -57,6 +54,11 @@ class CompiledUpdate:
         self._inputs = [h._data for h in self._arrays] + [t._data for ts in terms for t in ts]
         self._program: ReplayableProgram | None = None
         self._outs: list[NDArray] = []
+
+    @property
+    def _optimizer(self) -> RuleOptimizer:
+        assert isinstance(self._updater.optimizer, RuleOptimizer)
+        return self._updater.optimizer
 
     def compile(self) -> bool:
         """Execute what was recorded for this update, and remember the program; False if it cannot be repeated."""
@@ -85,23 +87,24 @@ class CompiledUpdate:
 
     def _next_formulas(self, counts: bool) -> tuple[list[Call], np.ndarray]:
         """The formulas of the next update and their numbers; with `counts` it counts as done if they are as before."""
-        optimizer = self._updater.optimizer
+        optimizer = self._optimizer
         table = optimizer._index_update_count
         before, counted = dict(optimizer.__dict__), {i: table[i] for i in self._indices if i in table}
-        asked = self._updater.capture_formulas(self._indices, self._weights)
-        formulas = [call for call, _ in asked]
+        states = [self._updater.states[i] for i in self._indices]
+        updates = optimizer.next_updates(self._indices, self._weights, self._weights, states)
+        formulas = [one.call for one in updates]
         if not counts or formulas != self._formulas:
             optimizer.__dict__.update(before)
             for i in self._indices:
                 del table[i]
             table.update(counted)
-        return formulas, np.array([n for _, numbers in asked for n in numbers], np.float32)
+        return formulas, np.array([n for one in updates for n in one.scalars], np.float32)
 
     def run(self, terms: Sequence[Sequence[np.ndarray]]) -> bool:
         """Update the same arrays by other gradients; False, and nothing is done, if that is another program."""
         assert self._program is not None
         if self._scalars is None:
-            self._updater.optimizer._update_count(self._indices)
+            self._optimizer._update_count(self._indices)
         else:
             formulas, numbers = self._next_formulas(counts=True)
             if formulas != self._formulas:

@@ -16,7 +16,7 @@ from ..core.knobs import DETERMINISM
 from ..ndarray import NDArray, waitall
 from ..ndarray.serialize import write_file
 from ..ndarray.zero_copy import as_numpy_view, assign_nocopy, from_numpy_nocopy
-from ..optimizer import Optimizer
+from ..optimizer import Nadam, Optimizer
 from ..optimizer.state_file import dump_states
 from ..profiler import set_kvstore_handle
 from ..ps import WorkerNode, current_worker
@@ -332,7 +332,7 @@ class DistKVStore(MemberStore):
         if self._pending_pushes:
             self._wait_for_pushes(keys)
         if self._optimizer is not None:
-            if self._optimizer.depends_on_order:
+            if isinstance(self._optimizer, Nadam):  # its updates depend on those of the other keys
                 self._push_order.update(dict.fromkeys(keys))
             if (self._worker.rank if self._kv.elastic is None else self.rank) == 0:
                 self._send_optimizer_changes(keys)

@@ -305,9 +305,9 @@ class StoreUpdater:
         turns = {key: (i, len(order)) for i, key in enumerate(order)}
         if isinstance(self.optimizer, Nadam):
             known = self._store.shards
-            self.optimizer._update_positions = {
-                index_of(key, number): turns[key] for key, number in known if key in turns
-            }
+            self.optimizer.set_update_positions(
+                {index_of(key, number): turns[key] for key, number in known if key in turns}
+            )
 
     # -- states
 

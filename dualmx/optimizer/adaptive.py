@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
-
-import numpy as np
 
 from ..core.errors import ArgumentError
 from ..ndarray import NDArray, zeros
-from .optimizer import HALF, Optimizer, fusible_indices, register, update_call, zeros_like
+from .optimizer import register
+from .rule_optimizer import Formula, RuleOptimizer, Update
 
 
-def float32_zeros(weight: NDArray) -> NDArray:
-    """A state array like the weight, float32 if the weight has 16 bits."""
-    return zeros_like(weight, np.float32 if weight.dtype in HALF else None)
+@lru_cache(maxsize=1024)
+def _bias_correction(beta1: float, beta2: float, t: int) -> float:
+    """Factor of Adam's rate in update number `t` of a parameter."""
+    return (1.0 - beta2**t) ** 0.5 / (1.0 - beta1**t)
 
 
 @register
-class Adam(Optimizer):
+class Adam(RuleOptimizer):
     """Adam (Kingma & Ba, 2015) with coupled decay: `w - lr_t * m / (sqrt(v) + epsilon)`.
 
     `lr_t = lr * sqrt(1 - beta2**t) / (1 - beta1**t)`, `t` counting the updates of the parameter from 1.
@@ -39,7 +40,7 @@ class Adam(Optimizer):
         array([0.9, 0.9], dtype=float32)
     """
 
-    is_pure_formula = True
+    formula, multi = "adam_update", "_multi_"
 
     def __init__(
         self,
@@ -56,39 +57,13 @@ class Adam(Optimizer):
         self.epsilon = epsilon
         self.lazy_update = lazy_update
 
-    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
-        """`(mean, variance)` of the weight's shape and dtype."""
-        return zeros_like(weight), zeros_like(weight)
-
-    def _steps(
-        self,
-        indices: Sequence[Any],
-        weights: Sequence[NDArray],
-        grads: Sequence[NDArray],
-        states: Sequence[Any],
-        lrs: Sequence[float],
-        wds: Sequence[float],
-    ) -> None:
-        counts = [self._index_update_count[i] for i in indices]
-        factors = {t: (1.0 - self.beta2**t) ** 0.5 / (1.0 - self.beta1**t) for t in set(counts)}
-        lrs = [lr * factors[t] for lr, t in zip(lrs, counts, strict=True)]
-        static = {"beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon, "clip_gradient": self._clip}
-        for (_, dense, _), which in fusible_indices([""] * len(indices), weights, grads).items():
-            if not dense or len(which) == 1:
-                for i in which:
-                    call = update_call("adam_update", wd=wds[i], lazy_update=self.lazy_update, **static)
-                    arrays = (weights[i], grads[i], *states[i])
-                    self._apply(call, arrays, (weights[i],), (lrs[i], self.rescale_grad))
-                continue
-            n, decay = len(which), tuple([wds[i] for i in which])
-            call = update_call("_multi_adam_update", n, num_weights=n, wds=decay, **static)
-            inputs = [a for i in which for a in (weights[i], grads[i], *states[i])]
-            outs = [weights[i] for i in which]
-            self._apply(call, inputs, outs, (*[lrs[i] for i in which], self.rescale_grad))
+    def rates(self, index: Any, lr: float, state: Any) -> tuple[float, ...]:
+        """The rate, with the bias correction of the next update."""
+        return (lr * _bias_correction(self.beta1, self.beta2, self._index_update_count[index]),)
 
 
 @register
-class AdaGrad(Optimizer):
+class AdaGrad(RuleOptimizer):
     """AdaGrad (Duchi et al., 2011): `h = h + g'**2; w - lr * (g' / sqrt(h + eps) + wd * w)`.
 
     Args:
@@ -96,7 +71,7 @@ class AdaGrad(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
-    is_pure_formula = has_constant_scalars = True
+    formula, has_float32_states = "_sparse_adagrad_update", True
 
     def __init__(self, eps: float = 1e-7, **kwargs: Any):
         super().__init__(**kwargs)
@@ -104,15 +79,15 @@ class AdaGrad(Optimizer):
 
     def create_state(self, index: Any, weight: NDArray) -> NDArray:
         """The history, a float32 array at least."""
-        return float32_zeros(weight)
+        return super().create_state(index, weight)[0]
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
-        call = update_call("_sparse_adagrad_update", epsilon=self.float_stable_eps, wd=wd, clip_gradient=self._clip)
-        self._apply(call, (weight, grad, state), (weight,), (lr, self.rescale_grad))
+    def settings(self, known: Formula, index: Any) -> dict[str, Any]:
+        """The hyperparameters of a parameter that are compiled in, but its decay."""
+        return {**super().settings(known, index), "epsilon": self.float_stable_eps}
 
 
 @register
-class GroupAdaGrad(Optimizer):
+class GroupAdaGrad(RuleOptimizer):
     """AdaGrad with one history value per row, for embeddings; it has no weight decay.
 
     Args:
@@ -120,7 +95,7 @@ class GroupAdaGrad(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
-    is_pure_formula = has_constant_scalars = True
+    formula = "_contrib_group_adagrad_update"
 
     def __init__(self, eps: float = 1e-5, **kwargs: Any):
         super().__init__(**kwargs)
@@ -132,15 +107,23 @@ class GroupAdaGrad(Optimizer):
             raise ArgumentError(f"GroupAdaGrad: weight {index!r} has shape {weight.shape}: expected 2 axes")
         return zeros((weight.shape[0], 1), ctx=weight.context)
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
-        if wd != 0:
-            raise ArgumentError(f"GroupAdaGrad: wd={wd} for parameter {index!r}: this optimizer has no weight decay")
-        call = update_call("_contrib_group_adagrad_update", epsilon=self.float_stable_eps, clip_gradient=self._clip)
-        self._apply(call, (weight, grad, state), (weight,), (lr, self.rescale_grad))
+    def settings(self, known: Formula, index: Any) -> dict[str, Any]:
+        """The hyperparameters of a parameter that are compiled in, but its decay."""
+        return {**super().settings(known, index), "epsilon": self.float_stable_eps}
+
+    def _updates(
+        self, indices: Sequence[Any], weights: Any, grads: Any, states: Any, lrs: Any, wds: Sequence[float]
+    ) -> list[Update]:
+        for index, wd in zip(indices, wds, strict=True):
+            if wd != 0:
+                raise ArgumentError(
+                    f"GroupAdaGrad: wd={wd} for parameter {index!r}: this optimizer has no weight decay"
+                )
+        return super()._updates(indices, weights, grads, states, lrs, wds)
 
 
 @register
-class RMSProp(Optimizer):
+class RMSProp(RuleOptimizer):
     """RMSProp (Tieleman & Hinton, 2012), or with `centered` Graves' form with momentum; both with coupled decay.
 
     Args:
@@ -153,7 +136,7 @@ class RMSProp(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
-    is_pure_formula = has_constant_scalars = True
+    has_float32_states = True
 
     def __init__(
         self,
@@ -172,25 +155,17 @@ class RMSProp(Optimizer):
         self.epsilon = epsilon
         self.clip_weights = clip_weights
 
-    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, ...]:
-        """`(n,)`, or `(n, g, delta)` when centred."""
-        return tuple(float32_zeros(weight) for _ in range(3 if self.centered else 1))
+    def formula_of(self, state: Any) -> str:
+        """Name of the operator that updates a parameter with this state."""
+        return "rmspropalex_update" if self.centered else "rmsprop_update"
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
-        call = update_call(
-            "rmspropalex_update" if self.centered else "rmsprop_update",
-            gamma1=self.gamma1,
-            epsilon=self.epsilon,
-            wd=wd,
-            clip_gradient=self._clip,
-            clip_weights=self.clip_weights or -1.0,
-            **({"gamma2": self.gamma2} if self.centered else {}),
-        )
-        self._apply(call, (weight, grad, *state), (weight,), (lr, self.rescale_grad))
+    def settings(self, known: Formula, index: Any) -> dict[str, Any]:
+        """The hyperparameters of a parameter that are compiled in, but its decay."""
+        return {**super().settings(known, index), "clip_weights": self.clip_weights or -1.0}
 
 
 @register
-class AdaDelta(Optimizer):
+class AdaDelta(RuleOptimizer):
     """AdaDelta (Zeiler, 2012), which uses no learning rate: `w - d - wd * w`; see `_adadelta_update`.
 
     Args:
@@ -199,29 +174,21 @@ class AdaDelta(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
-    is_pure_formula = has_constant_scalars = True
+    formula, has_float32_states = "_adadelta_update", True
 
     def __init__(self, rho: float = 0.90, epsilon: float = 1e-5, **kwargs: Any):
         super().__init__(**kwargs)
         self.rho = rho
         self.epsilon = epsilon
 
-    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
-        """Averages of squared gradients and of squared steps."""
-        return float32_zeros(weight), float32_zeros(weight)
-
     def _count_and_ask(self, index: Any) -> tuple[Sequence[float], Sequence[float]]:
         wds = self._decays(index)  # no rate is in the formula
         self._update_count(index)
         return [0.0] * len(wds), wds
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
-        call = update_call("_adadelta_update", rho=self.rho, epsilon=self.epsilon, wd=wd, clip_gradient=self._clip)
-        self._apply(call, (weight, grad, *state), (weight,), (self.rescale_grad,))
-
 
 @register
-class Adamax(Optimizer):
+class Adamax(RuleOptimizer):
     """Adam by the infinity norm (Kingma & Ba, 2015, section 7.1): `w - lr / (1 - beta1**t) * m / u`.
 
     Args:
@@ -230,25 +197,20 @@ class Adamax(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
-    is_pure_formula = True
+    formula = "_adamax_update"
 
     def __init__(self, learning_rate: float = 0.002, beta1: float = 0.9, beta2: float = 0.999, **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.beta1 = beta1
         self.beta2 = beta2
 
-    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
-        """`(mean, peak)` of the weight's shape and dtype."""
-        return zeros_like(weight), zeros_like(weight)
-
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
-        lr /= 1.0 - self.beta1 ** self._index_update_count[index]
-        call = update_call("_adamax_update", beta1=self.beta1, beta2=self.beta2, wd=wd, clip_gradient=self._clip)
-        self._apply(call, (weight, grad, *state), (weight,), (lr, self.rescale_grad))
+    def rates(self, index: Any, lr: float, state: Any) -> tuple[float, ...]:
+        """The rate, with the bias correction of the next update."""
+        return (lr / (1.0 - self.beta1 ** self._index_update_count[index]),)
 
 
 @register
-class Nadam(Optimizer):
+class Nadam(RuleOptimizer):
     """Adam with Nesterov momentum (Dozat, 2016); momentum at t: `beta1 * (1 - 0.5 * 0.96**(t * schedule_decay))`.
 
     Args:
@@ -258,7 +220,7 @@ class Nadam(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
-    is_pure_formula = depends_on_order = True
+    formula = "_nadam_update"
     # By index, the number of its last update and `m_schedule` after that.
     _products: dict[Any, tuple[int, float]] | None = None
     # Where updates come in any order: by index, its turn, from 0, among how many arrays; see `_product`.
@@ -285,9 +247,9 @@ class Nadam(Optimizer):
         state.pop("_products", None)
         return state
 
-    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
-        """`(mean, variance)` of the weight's shape and dtype."""
-        return zeros_like(weight), zeros_like(weight)
+    def set_update_positions(self, positions: dict[Any, tuple[int, int]]) -> None:
+        """Take updates in any order: the position, from 0, of each index among how many arrays an update comes."""
+        self._update_positions = positions
 
     def _momentum(self, t: int) -> float:
         return self.beta1 * (1.0 - 0.5 * 0.96 ** (t * self.schedule_decay))
@@ -300,7 +262,8 @@ class Nadam(Optimizer):
             s += 1
         return product * self._momentum(t) ** (turn + 1)
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
+    def rates(self, index: Any, lr: float, state: Any) -> tuple[float, ...]:
+        """The rate, and the factors of gradient, mean and variance in the next update."""
         t = self._index_update_count[index]
         now, then = self._momentum(t), self._momentum(t + 1)
         if self._products is None:
@@ -311,26 +274,16 @@ class Nadam(Optimizer):
         else:  # copies of a weight on other contexts are updated alike: the first of them makes the product longer
             self.m_schedule = product if number == t else self.m_schedule * now
         self._products[index] = t, self.m_schedule
-        rates = (
+        return (
             lr,
             (1.0 - now) / (1.0 - self.m_schedule),
             then / (1.0 - self.m_schedule * then),
             1.0 / (1.0 - self.beta2**t),
-            self.rescale_grad,
         )
-        call = update_call(
-            "_nadam_update",
-            beta1=self.beta1,
-            beta2=self.beta2,
-            epsilon=self.epsilon,
-            wd=wd,
-            clip_gradient=self._clip,
-        )
-        self._apply(call, (weight, grad, *state), (weight,), rates)
 
 
 @register
-class Ftrl(Optimizer):
+class Ftrl(RuleOptimizer):
     """Follow the regularised leader (McMahan et al., 2013), for sparse solutions; see `ftrl_update`.
 
     Args:
@@ -340,7 +293,7 @@ class Ftrl(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
-    is_pure_formula = has_constant_scalars = True
+    formula, has_float32_states = "ftrl_update", True
 
     def __init__(self, lamda1: float = 0.01, learning_rate: float = 0.1, beta: float = 1, **kwargs: Any):
         super().__init__(**kwargs)
@@ -348,22 +301,14 @@ class Ftrl(Optimizer):
         self.beta = beta
         self.lr = learning_rate
 
-    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
-        """`(z, n)`, float32 arrays at least."""
-        return float32_zeros(weight), float32_zeros(weight)
-
     def _count_and_ask(self, index: Any) -> tuple[Sequence[float], Sequence[float]]:
         self._update_count(index)
         wds = self._decays(index)  # asked first, as in MXNet
         return self._rates(index), wds
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
-        call = update_call("ftrl_update", lamda1=self.lamda1, beta=self.beta, wd=wd, clip_gradient=self._clip)
-        self._apply(call, (weight, grad, *state), (weight,), (lr, self.rescale_grad))
-
 
 @register
-class FTML(Optimizer):
+class FTML(RuleOptimizer):
     """Follow the moving leader (Zheng & Kwok, 2017); see `ftml_update`.
 
     Args:
@@ -372,7 +317,7 @@ class FTML(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
-    is_pure_formula = True
+    formula = "ftml_update"
 
     def __init__(self, beta1: float = 0.6, beta2: float = 0.999, epsilon: float = 1e-8, **kwargs: Any):
         super().__init__(**kwargs)
@@ -380,18 +325,6 @@ class FTML(Optimizer):
         self.beta2 = beta2
         self.epsilon = epsilon
 
-    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-        """`(d, v, z)` of the weight's shape and dtype."""
-        return zeros_like(weight), zeros_like(weight), zeros_like(weight)
-
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
-        call = update_call(
-            "ftml_update",
-            beta1=self.beta1,
-            beta2=self.beta2,
-            epsilon=self.epsilon,
-            wd=wd,
-            clip_grad=self._clip,
-        )
-        t = self._index_update_count[index]
-        self._apply(call, (weight, grad, *state), (weight,), (lr, t, self.rescale_grad))
+    def rates(self, index: Any, lr: float, state: Any) -> tuple[float, ...]:
+        """The rate and the number of the next update."""
+        return lr, self._index_update_count[index]

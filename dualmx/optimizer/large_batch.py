@@ -8,13 +8,15 @@ from typing import Any
 
 from ..core.knobs import AGGREGATION
 from ..ndarray import NDArray
+from ..sparse import invoke_out
 from .hooks import defines_update_alone, is_asked
-from .optimizer import ByImpl, Optimizer, fusible_indices, register, update_call, zeros_like
+from .optimizer import Optimizer, register, update_call, zeros_like
+from .rule_optimizer import Formula, ImplOptimizer
 from .sgd import SGD
 
 
 @register
-class LAMB(ByImpl):
+class LAMB(ImplOptimizer):
     """Adam's direction with a trust ratio `‖w‖ / ‖u‖` per layer (You et al., 2020); see `lamb_update_phase1`.
 
     Args:
@@ -25,7 +27,7 @@ class LAMB(ByImpl):
         **kwargs: see `Optimizer`.
     """
 
-    is_pure_formula = True
+    formula = multi = "_multi_lamb_update"
 
     def __init__(
         self,
@@ -65,34 +67,9 @@ class LAMB(ByImpl):
         each = [super(LAMB, self)._count_and_ask(i) for i in index]
         return [lr for (lr,), _ in each], [wd for _, (wd,) in each]
 
-    def _steps(
-        self,
-        indices: Sequence[Any],
-        weights: Sequence[NDArray],
-        grads: Sequence[NDArray],
-        states: Sequence[Any],
-        lrs: Sequence[float],
-        wds: Sequence[float],
-    ) -> None:
-        counts = self._index_update_count
-        for which in fusible_indices([""] * len(indices), weights, grads).values():
-            n = len(which)
-            call = update_call(
-                "_multi_lamb_update",
-                n,
-                num_tensors=n,
-                beta1=self.beta1,
-                beta2=self.beta2,
-                epsilon=self.epsilon,
-                wds=tuple([wds[i] for i in which]),
-                lower_bound=-1.0 if self.lower_bound is None else self.lower_bound,
-                upper_bound=-1.0 if self.upper_bound is None else self.upper_bound,
-                clip_gradient=self._clip,
-                bias_correction=self.bias_correction,
-            )
-            inputs = [a for i in which for a in (weights[i], grads[i], *states[i])]
-            rates = (*[lrs[i] for i in which], self.rescale_grad, *[counts[indices[i]] for i in which])
-            self._apply(call, inputs, [weights[i] for i in which], rates)
+    def rates(self, index: Any, lr: float, state: Any) -> tuple[float, ...]:
+        """The rate and the number of the next update."""
+        return lr, self._index_update_count[index]
 
 
 @register
@@ -111,7 +88,7 @@ class LARS(SGD):
         **kwargs: see `Optimizer`.
     """
 
-    is_pure_formula = has_constant_scalars = False
+    multi = ""
 
     def __init__(
         self,
@@ -138,32 +115,26 @@ class LARS(SGD):
         self.cur_lr = lr
         return self._rates_from(lr, indices)
 
-    def _steps(
-        self,
-        indices: Sequence[Any],
-        weights: Sequence[NDArray],
-        grads: Sequence[NDArray],
-        states: Sequence[Any],
-        lrs: Sequence[float],
-        wds: Sequence[float],
-    ) -> None:
+    def formula_of(self, state: Any) -> str:
+        """Name of the operator that updates a parameter with this state."""
+        return "_mp_lars_update" if isinstance(state, (tuple, list)) else "_lars_update"
+
+    def state_arrays(self, weight: NDArray, state: Any) -> tuple[NDArray, ...]:
+        """Momentum and float32 copy; without momentum a passing array of zeros serves as one."""
+        mom, *master = state if isinstance(state, (tuple, list)) else (state,)
+        return zeros_like(master[0] if master else weight) if mom is None else mom, *master
+
+    def rates(self, index: Any, lr: float, state: Any) -> tuple[float, ...]:
+        """The rate and the momentum, corrected for the change of the rate."""
+        mom = state[0] if isinstance(state, (tuple, list)) else state
         change = self.cur_lr / self.last_lr if self.momentum_correction and self.last_lr and self.cur_lr else 1.0
-        for i, w, g, s, lr, wd in zip(indices, weights, grads, states, lrs, wds, strict=True):
-            # As in MXNet, the names of gluon's parameters (`param_dict`) are not asked.
-            plain = str(self.idx2name.get(i, i)).endswith(("gamma", "beta", "bias"))
-            mom, master = s if isinstance(s, (tuple, list)) else (s, None)
-            call = update_call(
-                "_lars_update" if master is None else "_mp_lars_update",
-                eta=self.eta,
-                eps=self.eps,
-                layerwise=not plain,
-                wd=wd,
-                clip_gradient=self._clip,
-            )
-            # Without momentum a passing array of zeros serves as one.
-            inputs = [w, g, zeros_like(w if master is None else master) if mom is None else mom]
-            inputs += [] if master is None else [master]
-            self._apply(call, inputs, (w,), (lr, self.momentum * change if mom is not None else 0.0, self.rescale_grad))
+        return lr, self.momentum * change if mom is not None else 0.0
+
+    def settings(self, known: Formula, index: Any) -> dict[str, Any]:
+        """The hyperparameters of a parameter that are compiled in, but its decay."""
+        # As in MXNet, the names of gluon's parameters (`param_dict`) are not asked.
+        plain = str(self.idx2name.get(index, index)).endswith(("gamma", "beta", "bias"))
+        return {**super().settings(known, index), "layerwise": not plain}
 
 
 @register
@@ -251,7 +222,7 @@ class LBSGD(Optimizer):
         lr *= self._trust_factor(weight, grad, wd) if lars else self._warmup_factor(done)
         if state is None:
             call = update_call("sgd_update", wd=wd, clip_gradient=self._clip)
-            self._apply(call, (weight, grad), (weight,), (lr, self.rescale_grad))
+            invoke_out(call, (weight, grad), (weight,), (lr, self.rescale_grad))
         else:
             call = update_call("sgd_mom_update", momentum=self.momentum, wd=wd, clip_gradient=self._clip)
-            self._apply(call, (weight, grad, state), (weight,), (lr, self.rescale_grad))
+            invoke_out(call, (weight, grad, state), (weight,), (lr, self.rescale_grad))

@@ -20,7 +20,7 @@ from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray, zeros
 from ..op.registry import Call, get_op
 from ..sparse import invoke_out
-from .hooks import defines_update_alone, own_hooks
+from .hooks import own_hooks
 
 OPTIMIZERS = Registry("optimizer")
 Kind = TypeVar("Kind", bound=type)
@@ -58,9 +58,10 @@ class Optimizer:
     """Base of optimizers: turns gradients into weight changes, keeping a state per parameter.
 
     Subclasses define `create_state` and `update` (one parameter, or `aggregate_num` of them at once if the subclass
-    sets that above 0). The optimizers of this package define `_step` instead, from which the inherited `update` serves
-    one parameter or lists of them, which lets a trainer hand over all its parameters at once. A subclass of theirs that
-    defines a method such as `_get_lr` has all of them called as often, with what, and in the order of MXNet.
+    sets that above 0). The optimizers of this package name a formula instead, see `RuleOptimizer`: the inherited
+    `update` serves one parameter or lists of them, so that a trainer hands over all its parameters at once. A subclass
+    of theirs that defines a method such as `_get_lr` has all of them called as often, with what, and in the order of
+    MXNet.
 
     Args:
         rescale_grad: factor applied to every gradient (often 1 / batch size).
@@ -91,12 +92,7 @@ class Optimizer:
 
     opt_registry = OPTIMIZERS
     lr: float | None
-    is_pure_formula = False  # an update applies the same formulas each time, and asks for no values
-    has_constant_scalars = False  # and without a schedule also with the same numbers
-    depends_on_order = False  # an update depends on how many arrays were updated before it
-    _captured_formulas: list[tuple[Call, tuple[float, ...]]] | None = None
-    _takes_lists = True  # its own `update` serves lists of parameters too
-    _all_at_once = False  # and must have all parameters of a step in one call
+    is_joint = False  # its updates need all parameters of a step in one call
 
     def __init__(
         self,
@@ -279,13 +275,6 @@ class Optimizer:
     def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
         raise NotImplementedError(f"{type(self).__name__} must define update(index, weight, grad, state)")
 
-    def _apply(self, call: Call, inputs: Sequence[NDArray], outs: Sequence[NDArray], numbers: Sequence[float]) -> None:
-        """Record a formula of an update, with its numbers; or only note it, where that is asked for."""
-        if self._captured_formulas is None:
-            invoke_out(call, inputs, outs, numbers)
-        else:
-            self._captured_formulas.append((call, tuple(numbers)))
-
     @property
     def _clip(self) -> float:
         return self.clip_gradient or -1.0
@@ -344,29 +333,6 @@ class Optimizer:
         self.__dict__ = {**state, "param_dict": {}}
 
 
-class ByImpl(Optimizer):
-    """Both ways to update lead to `_update_impl`, as in those of MXNet's optimizers that have it."""
-
-    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        """Change `weight` and `state` in place by `grad`; all four may be equally long lists."""
-        self._update_impl(index, weight, grad, state, multi_precision=False)
-
-    def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        """Like `update`, with the float32 copies in the states of 16-bit weights when `multi_precision` is set."""
-        if defines_update_alone(type(self)):
-            self._by_update(index, weight, grad, state)
-        else:
-            half = self.multi_precision and any(w.dtype in HALF for w in as_lists(weight)[0])
-            self._update_impl(index, weight, grad, state, multi_precision=half)
-
-    def _by_update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        """Update by a user's `update`, of which `_update_impl` knows nothing."""
-        super().update_multi_precision(index, weight, grad, state)
-
-    def _update_impl(self, index: Any, weight: Any, grad: Any, state: Any, multi_precision: bool = False) -> None:
-        raise NotImplementedError
-
-
 def zeros_like(weight: NDArray, dtype: Any = None) -> NDArray:
     """A state array of the weight's shape and context."""
     return zeros(weight.shape, ctx=weight.context, dtype=weight.dtype if dtype is None else dtype)
@@ -401,16 +367,16 @@ class Test(Optimizer):
     """`w + rescale_grad * grad`, with the new weight as the state; for tests of stores and trainers."""
 
     __test__ = False
-    _takes_lists = False
 
     def create_state(self, index: Any, weight: NDArray) -> NDArray:
         """Zeros of the weight's shape."""
         return zeros(weight.shape, ctx=weight.context)
 
-    def update(self, index: Any, weight: NDArray, grad: NDArray, state: NDArray) -> None:
-        """Change `weight` and `state` by `grad`; updates are not counted."""
-        weight += grad * self.rescale_grad
-        state[:] = weight
+    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        """Change `weight` and `state` by `grad`, all of them arrays or lists of arrays; updates are not counted."""
+        for w, g, s in zip(*as_lists(weight, grad, state), strict=True):
+            w += g * self.rescale_grad
+            s[:] = w
 
 
 # MXNet has all optimizers in this module.

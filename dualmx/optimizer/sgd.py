@@ -11,13 +11,20 @@ import numpy as np
 from ..core.knobs import AGGREGATION
 from ..ndarray import NDArray
 from .hooks import defines_update_alone
-from .optimizer import HALF, ByImpl, Optimizer, fusible_indices, register, update_call, zeros_like
+from .optimizer import HALF, register, zeros_like
+from .rule_optimizer import ImplOptimizer, RuleOptimizer
 
 
-class MasterCopy(ByImpl):
+class MasterCopy(ImplOptimizer):
     """Keeps the state of 16-bit weights as `(momentum or None, float32 copy)`, for ops that update both at once."""
 
     momentum: float
+
+    def formula_of(self, state: Any) -> str:
+        """Name of the operator that updates a parameter with this state."""
+        master = isinstance(state, (tuple, list))
+        plain = state is None or (master and state[0] is None)
+        return ("mp_" if master else "") + ("sgd_update" if plain else self.formula)
 
     def create_state(self, index: Any, weight: NDArray) -> NDArray | None:
         """Momentum of the weight's shape and dtype, or None."""
@@ -64,7 +71,7 @@ class SGD(MasterCopy):
         array([0.9, 0.9], dtype=float32)
     """
 
-    is_pure_formula = has_constant_scalars = True
+    formula, multi = "sgd_mom_update", "multi_"
 
     def __init__(self, momentum: float = 0.0, lazy_update: bool = True, **kwargs: Any):
         super().__init__(**kwargs)
@@ -77,63 +84,6 @@ class SGD(MasterCopy):
         indices = index if isinstance(index, (list, tuple)) else [index]
         self._update_count(indices)
         return self._get_lrs(indices), self._get_wds(indices)
-
-    def _steps(
-        self,
-        indices: Sequence[Any],
-        weights: Sequence[NDArray],
-        grads: Sequence[NDArray],
-        states: Sequence[Any],
-        lrs: Sequence[float],
-        wds: Sequence[float],
-    ) -> None:
-        names = []
-        for state in states:
-            master = isinstance(state, (tuple, list))
-            mom = state[0] if master else state
-            names.append(("mp_sgd" if master else "sgd") + ("_update" if mom is None else "_mom_update"))
-        for (name, dense, _), which in fusible_indices(names, weights, grads).items():
-            if dense and len(which) > 1:
-                self._fused_step(name, which, weights, grads, states, lrs, wds)
-            else:
-                for i in which:
-                    self._single_step(name, weights[i], grads[i], states[i], lrs[i], wds[i])
-
-    def _static(self, name: str) -> dict[str, Any]:
-        return {"momentum": self.momentum} if "_mom_" in name else {}
-
-    def _fused_step(
-        self,
-        name: str,
-        which: Sequence[int],
-        weights: Sequence[NDArray],
-        grads: Sequence[NDArray],
-        states: Sequence[Any],
-        lrs: Sequence[float],
-        wds: Sequence[float],
-    ) -> None:
-        inputs: list[NDArray] = []
-        for i in which:
-            inputs += (weights[i], grads[i], *_arrays(states[i]))
-        call = update_call(
-            "multi_" + name,
-            len(which),
-            num_weights=len(which),
-            wds=tuple([wds[i] for i in which]),
-            clip_gradient=self._clip,
-            **self._static(name),
-        )
-        self._apply(call, inputs, [weights[i] for i in which], (*[lrs[i] for i in which], self.rescale_grad))
-
-    def _single_step(self, name: str, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
-        call = update_call(name, wd=wd, clip_gradient=self._clip, lazy_update=self.lazy_update, **self._static(name))
-        self._apply(call, (weight, grad, *_arrays(state)), (weight,), (lr, self.rescale_grad))
-
-
-def _arrays(state: Any) -> tuple[NDArray, ...]:
-    if state is None:
-        return ()
-    return tuple(s for s in state if s is not None) if isinstance(state, (tuple, list)) else (state,)
 
 
 @register
@@ -150,23 +100,15 @@ class NAG(MasterCopy):
         **kwargs: see `Optimizer`.
     """
 
-    is_pure_formula = has_constant_scalars = True
+    formula = "nag_mom_update"
 
     def __init__(self, momentum: float = 0.0, **kwargs: Any):
         super().__init__(**kwargs)
         self.momentum = momentum
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
-        arrays, prefix = _arrays(state), "mp_" if isinstance(state, (tuple, list)) else ""
-        if state is None or (prefix and state[0] is None):
-            call = update_call(prefix + "sgd_update", wd=wd, clip_gradient=self._clip)
-        else:
-            call = update_call(prefix + "nag_mom_update", momentum=self.momentum, wd=wd, clip_gradient=self._clip)
-        self._apply(call, (weight, grad, *arrays), (weight,), (lr, self.rescale_grad))
-
 
 @register
-class Signum(Optimizer):
+class Signum(RuleOptimizer):
     """Sign of the momentum; see `signum_update`, and `signsgd_update` without momentum.
 
     Args:
@@ -176,12 +118,14 @@ class Signum(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
-    is_pure_formula = has_constant_scalars = True
-
     def __init__(self, learning_rate: float = 0.01, momentum: float = 0.9, wd_lh: float = 0.0, **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.momentum = momentum
         self.wd_lh = wd_lh
+
+    def formula_of(self, state: Any) -> str:
+        """Name of the operator that updates a parameter with this state."""
+        return "signsgd_update" if state is None else "signum_update"
 
     def create_state(self, index: Any, weight: NDArray) -> NDArray | None:
         """Momentum of the weight's shape and dtype, or None."""
@@ -194,25 +138,16 @@ class Signum(Optimizer):
     def _update_impl(self, index: Any, weight: Any, grad: Any, state: Any, multi_precision: bool = False) -> None:
         self._change(index, weight, grad, state)
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
-        if state is None:
-            self._apply(update_call("signsgd_update", wd=wd), (weight, grad), (weight,), (lr,))
-            return
-        call = update_call("signum_update", momentum=self.momentum, wd=wd, wd_lh=self.wd_lh, clip_gradient=self._clip)
-        self._apply(call, (weight, grad, *_arrays(state)), (weight,), (lr, self.rescale_grad))
-
 
 @register
-class SGLD(Optimizer):
+class SGLD(RuleOptimizer):
     """Stochastic gradient Langevin dynamics: half a descent step plus noise of variance `lr` (Welling & Teh, 2011)."""
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
-        call = update_call("_sgld_update", wd=wd, clip_gradient=self._clip)
-        self._apply(call, (weight, grad), (weight,), (lr, self.rescale_grad))
+    formula = "_sgld_update"
 
 
 @register
-class DCASGD(Optimizer):
+class DCASGD(RuleOptimizer):
     """SGD for asynchronous training, compensating for stale gradients (Zheng et al., 2017).
 
     Args:
@@ -220,6 +155,8 @@ class DCASGD(Optimizer):
         lamda: strength of the compensation.
         **kwargs: see `Optimizer`.
     """
+
+    formula = "_dcasgd_update"
 
     def __init__(self, momentum: float = 0.0, lamda: float = 0.04, **kwargs: Any):
         super().__init__(**kwargs)
@@ -231,9 +168,7 @@ class DCASGD(Optimizer):
         """`(momentum or None, previous weight)`."""
         return zeros_like(weight) if self.momentum != 0.0 else None, weight.copy()
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
+    def state_arrays(self, weight: NDArray, state: Any) -> tuple[NDArray, ...]:
+        """Momentum and previous weight; without momentum a passing array of zeros serves as one."""
         mom, previous = state
-        call = update_call("_dcasgd_update", momentum=self.momentum, lamda=self.lamda, wd=wd, clip_gradient=self._clip)
-        # Without momentum a passing array of zeros serves as one.
-        mom = zeros_like(weight) if mom is None else mom
-        self._apply(call, (weight, grad, mom, previous), (weight,), (lr, self.rescale_grad))
+        return zeros_like(weight) if mom is None else mom, previous

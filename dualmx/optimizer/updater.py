@@ -8,7 +8,6 @@ from typing import Any
 from ..core.context import Context
 from ..ndarray import NDArray
 from ..ndarray.sharding import shard_like
-from ..op.registry import Call
 from .hooks import is_asked, own_hooks
 from .optimizer import Optimizer
 from .state_file import dump_states, load_states
@@ -16,7 +15,7 @@ from .state_file import dump_states, load_states
 
 def in_one_call(optimizer: Optimizer) -> bool:
     """Whether an optimizer updates any number of parameters in one call, since no method of a user is to be called."""
-    return optimizer._takes_lists and not is_asked(optimizer)
+    return not is_asked(optimizer)
 
 
 def update_all(
@@ -72,7 +71,7 @@ class Updater:
     @property
     def in_one_call(self) -> bool:
         """Whether the parameters of a step are best handed over together: no method of a user sees a difference."""
-        return self.optimizer._all_at_once or in_one_call(self.optimizer)
+        return self.optimizer.is_joint or in_one_call(self.optimizer)
 
     def __call__(self, index: Any, grad: Any, weight: Any) -> None:
         """Update `weight` by `grad` in place; all three may be equally long lists."""
@@ -97,22 +96,10 @@ class Updater:
             opt.update_multi_precision(index, weight, grad, states[index])
             return
         held = [states[i] for i in indices]
-        if opt._all_at_once:
+        if opt.is_joint:
             opt.update_multi_precision(indices, weights, grads, held)
         else:
             update_all(opt, indices, weights, grads, held)
-
-    def capture_formulas(self, indices: list[Any], weights: list[NDArray]) -> list[tuple[Call, tuple[float, ...]]]:
-        """Return the formulas of the next update by dense gradients, with their numbers, instead of making it.
-
-        It is counted. For optimizers that are `_plain`, without `multi_precision`.
-        """
-        self.optimizer._captured_formulas = noted = []
-        try:
-            self(indices, weights, weights)
-        finally:
-            del self.optimizer._captured_formulas
-        return noted
 
     def sync_state_context(self, state: Any, context: Context) -> Any:
         """Return `state` with its arrays on `context`."""

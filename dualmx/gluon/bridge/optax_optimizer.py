@@ -43,7 +43,7 @@ class OptaxOptimizer(Optimizer):
         >>> trainer.step(4)
     """
 
-    _all_at_once = True
+    is_joint = True
 
     def __init__(self, tx: Any, rescale_grad: float = 1.0):
         super().__init__(rescale_grad=rescale_grad)
