@@ -9,6 +9,7 @@ from typing import Any
 from .core.dtypes import as_dtype
 from .core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from .graph.infer import Key, infer_shapes
+from .op.traits import Layer
 from .symbol import Symbol
 from .symbol.inference import initial_shapes, match_by_name
 from .symbol.node import Node, topological
@@ -17,17 +18,14 @@ PARAMETER_ENDINGS = (
     "_weight", "_bias", "_beta", "_gamma", "_alpha", "_moving_var", "_moving_mean", "_running_var", "_running_mean",
     "_parameters",
 )  # fmt: skip
-COLORS = {
-    "variable": "#8dd3c7",
-    "FullyConnected": "#fb8072",
-    "Convolution": "#fb8072",
-    "Activation": "#ffffb3",
-    "LeakyReLU": "#ffffb3",
-    "BatchNorm": "#bebada",
-    "Pooling": "#80b1d3",
-    "Concat": "#fdb462",
-    "Flatten": "#fdb462",
-    "Reshape": "#fdb462",
+VARIABLE_COLOR = "#8dd3c7"
+COLORS: dict[Layer | None, str] = {
+    Layer.DENSE: "#fb8072",
+    Layer.CONVOLUTION: "#fb8072",
+    Layer.ACTIVATION: "#ffffb3",
+    Layer.NORMALIZATION: "#bebada",
+    Layer.POOLING: "#80b1d3",
+    Layer.ARRANGEMENT: "#fdb462",
 }
 OTHER_COLOR = "#fccde5"
 
@@ -128,12 +126,12 @@ def print_summary(
 def _certain(node: Node) -> int:
     """How many parameters a node has for sure when no shape is known."""
     p = node.params
-    match node.op.name if node.op is not None else "":
-        case "FullyConnected":
+    match node.op.traits.layer if node.op is not None else None:
+        case Layer.DENSE:
             return 0 if p["no_bias"] else p["num_hidden"]
-        case "Convolution":
+        case Layer.CONVOLUTION:
             return 0 if p["no_bias"] else p["num_filter"]
-        case "Embedding":
+        case Layer.EMBEDDING:
             return p["input_dim"] * p["output_dim"]
     return 0
 
@@ -155,16 +153,17 @@ def _label(node: Node) -> str:
     """What is written on a node: the op and its main parameters, or else the node's name."""
     assert node.op is not None
     p, name = node.params, node.op.name
-    if name == "Convolution":
-        stride = "x".join(map(str, p["stride"])) or "1"
-        return f"{name}\n{'x'.join(map(str, p['kernel']))}/{stride}, {p['num_filter']}"
-    if name == "FullyConnected":
-        return f"{name}\n{p['num_hidden']}"
-    if name in ("Activation", "LeakyReLU"):
-        return f"{name}\n{p['act_type']}"
-    if name == "Pooling":
-        stride = "x".join(map(str, p["stride"])) or "1"
-        return f"{name}\n{p['pool_type']}, {'x'.join(map(str, p['kernel']))}/{stride}"
+    match node.op.traits.layer:
+        case Layer.CONVOLUTION:
+            stride = "x".join(map(str, p["stride"])) or "1"
+            return f"{name}\n{'x'.join(map(str, p['kernel']))}/{stride}, {p['num_filter']}"
+        case Layer.DENSE:
+            return f"{name}\n{p['num_hidden']}"
+        case Layer.ACTIVATION:
+            return f"{name}\n{p['act_type']}"
+        case Layer.POOLING:
+            stride = "x".join(map(str, p["stride"])) or "1"
+            return f"{name}\n{p['pool_type']}, {'x'.join(map(str, p['kernel']))}/{stride}"
     return node.name
 
 
@@ -206,10 +205,11 @@ def plot_network(
     for node in order:
         if id(node) in hidden:
             continue
-        kind = "variable" if node.op is None else node.op.name
-        look = {**style, **(node_attrs or {}), "fillcolor": COLORS.get(kind, OTHER_COLOR)}
+        look = {**style, **(node_attrs or {})}
         if node.op is None:
-            look["shape"] = "oval"
+            look |= {"fillcolor": VARIABLE_COLOR, "shape": "oval"}
+        else:
+            look["fillcolor"] = COLORS.get(node.op.traits.layer, OTHER_COLOR)
         drawing.node(name=node.name, label=node.name if node.op is None else _label(node), **look)
     for node in order:
         for child, index in node.inputs:

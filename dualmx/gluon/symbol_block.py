@@ -156,7 +156,7 @@ class SymbolBlock(HybridBlock):
         super().cast(dtype)
         if as_dtype(dtype) == np.float16:
             for node in topological(self._symbol_graph.symbol.entries):
-                if node.op is not None and "BatchNorm" in node.op.name:
+                if node.op is not None and node.op.traits.float32_parameters:
                     for source, _ in node.inputs[1:]:
                         if source.name in self._params:
                             self._params[source.name].cast("float32")

@@ -5,12 +5,9 @@ from __future__ import annotations
 from .. import ndarray as nd
 from .. import symbol as sym
 from ..ndarray.ndarray import NDArray
-from ..ndarray.recorder import engine
-from ..op.runtime_scalars import RUNTIME_FORMS
 from . import contrib, contrib_updates, control, generate, lazy_module, methods, nd_functions, random, table
 from .generate import array_function
 
-engine.runtime_scalar_form.update(RUNTIME_FORMS)
 lazy_module.populate_np(nd, lazy_module.ND_SUBMODULES)
 lazy_module.populate_np(sym, lazy_module.SYM_SUBMODULES)
 lazy_module.populate(nd, "Array operators", array_function)

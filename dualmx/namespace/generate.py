@@ -19,7 +19,7 @@ from ..ndarray.creation import array
 from ..ndarray.handle import invoke, invoke_binary, invoke_nullary, invoke_out, invoke_unary
 from ..ndarray.ndarray import NDArray
 from ..ndarray.recorder import local
-from ..ndarray.value_checks import CONDITIONS, record_check
+from ..ndarray.value_checks import condition_of, record_check
 from ..op.registry import OPS, Call, Op
 from ..op.schema import AUX, Input
 from ..symbol import control
@@ -167,7 +167,7 @@ def array_function(op: Op, name: str) -> Callable[..., Any]:
     A call seen before, all its arrays positional, is found by the number of arrays and the keywords.
     """
     prepared: dict[Any, tuple[Call, tuple[float, ...]]] = {}
-    moded, condition = op.has_train, CONDITIONS.get(op.name)
+    moded, condition = op.has_train, condition_of(op.traits)
 
     def function(*args: Any, out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
         try:

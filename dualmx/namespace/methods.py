@@ -25,10 +25,9 @@ def _fluent_method(name: str, top: ModuleType, shown: str) -> Callable[..., Any]
 
 
 def install_all(cls: type, top: ModuleType, shown: str) -> None:
-    """Give `cls` a method for every fluent operator that is registered, calling the function in `top`."""
+    """Give `cls` a method for every fluent operator, calling the function in `top`."""
     for name in FLUENT:
-        if name in OPS:
-            setattr(cls, name, _fluent_method(name, top, shown))
+        setattr(cls, name, _fluent_method(name, top, shown))
 
 
 def transpose(self: NDArray, *axes: int | Sequence[int], **kwargs: Any) -> NDArray:

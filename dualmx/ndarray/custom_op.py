@@ -430,14 +430,11 @@ def nonzero_rows(data: NDArray, index: NDArray, axis: int) -> NDArray:
     return array_from_numpy(np.flatnonzero(index.asnumpy()), data.context)
 
 
-def _boolean_mask(params: Mapping[str, Any], ins: Sequence[NDArray]) -> list[NDArray]:
-    data, index = ins
+def select_by_mask(params: Mapping[str, Any], ins: Sequence[NDArray]) -> list[NDArray]:
+    """Run an operator that selects by a mask, the second input, as `take`, which has a gradient."""
+    data, mask = ins
     axis = params["axis"]
-    return invoke(OPS["take"].call(axis=axis), (data, nonzero_rows(data, index, axis)))
+    return invoke(OPS["take"].call(axis=axis), (data, nonzero_rows(data, mask, axis)))
 
 
-# Operators with results of unknown shape that are recorded as others when the values are there, so that they have
-# gradients: name -> function of parameters and inputs.
-RECORDED = {"_contrib_boolean_mask": _boolean_mask}
-
-__all__ = ["RECORDED", "nonzero_rows"]
+__all__ = ["nonzero_rows", "select_by_mask"]

@@ -23,7 +23,7 @@ from ..core.context import Context, current_context
 from ..core.errors import MXNetError
 from ..graph.trie import LEAF, OP, RECORDING, VARIABLE, State, Value, aval, trie
 from ..op.lowering_context import lowering_on
-from ..op.registry import Call
+from ..op.registry import Call, RuntimeForm
 
 if TYPE_CHECKING:
     from .handle import Handle
@@ -215,8 +215,8 @@ class Trace:
         ):
             engine.flush_at_limit(self)
             raise TraceReplaced
-        if call.op.name in engine.runtime_scalar_form:
-            promoted = self._scalars_to_runtime_inputs(call, tuple(vals))
+        if call.op.runtime_form is not None:
+            promoted = self._scalars_to_runtime_inputs(call.op.runtime_form, call, tuple(vals))
             if promoted is not None:
                 return promoted
         counters.misses += 1
@@ -230,12 +230,12 @@ class Trace:
         made.user_line = user_line()
         return trie.add(st, (call, *vals), made)
 
-    def _scalars_to_runtime_inputs(self, call: Call, vals: tuple[Value, ...]) -> State | None:
+    def _scalars_to_runtime_inputs(self, form: RuntimeForm, call: Call, vals: tuple[Value, ...]) -> State | None:
         """From the third number met at one site on, make it a runtime input; returns the step, None before that."""
         st, varied = self.state, None
         with suppress(MXNetError):  # what is wrong is said when the step is inferred
             shape, dtype = (vals[0].shape, vals[0].dtype) if vals else ((), _REAL)
-            varied = engine.runtime_scalar_form[call.op.name](call.params, shape, dtype)
+            varied = form(call.params, shape, dtype)
         if varied is None:
             return None
         twin, numbers = varied
@@ -289,7 +289,6 @@ class Engine:
         max_unrecorded_ops: most operations in a row outside of recordings; cutting these costs nothing, and compile
         times grow
             faster than programs.
-        runtime_scalar_form: operator name -> what turns a call of it into one that takes its numbers at run time.
     """
 
     def __init__(self) -> None:
@@ -297,7 +296,6 @@ class Engine:
         self.bulk_size = knobs.BULK.integer(1)
         self.flush_after = self.bulk_size
         self.max_unrecorded_ops = min(self.bulk_size, MAX_UNRECORDED_OPS)
-        self.runtime_scalar_form: dict[str, Any] = {}
         # Filled by the modules that build on handles.
         self.flush: Any = None
         self.read_from_other_thread: Any = None

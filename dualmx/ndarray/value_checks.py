@@ -11,6 +11,7 @@ import numpy as np
 from ..core.errors import MXNetError, RangeError
 from ..graph.trie import Value, steps_of
 from ..op.registry import OPS, Call
+from ..op.traits import Traits
 from .handle import Handle, invoke_binary, invoke_unary
 from .recorder import Trace, local, user_line
 
@@ -88,23 +89,19 @@ def _all_of(flags: list[Handle]) -> Handle:
     return functools.reduce(lambda a, b: invoke_binary(OPS["elemwise_mul"].call(), a, b), flags)
 
 
-def _check_take(call: Call, ins: Sequence[Handle], outs: Sequence[Handle]) -> tuple[Handle, MXNetError] | None:
-    if call.params["mode"] != "raise":
+def _indices_in_bounds(call: Call, ins: Sequence[Handle], outs: Sequence[Handle]) -> tuple[Handle, MXNetError] | None:
+    find, indices = call.op.traits.index_bounds, ins[1]
+    found = find and find(call.params, [h._value.shape for h in ins])
+    if not found or (found.by_processor and not _checked_on_host(outs[0], indices)):
         return None
-    data, indices = ins
-    length = data._value.shape[call.params["axis"]]
-    error = RangeError(f"take: an index is outside [0, {length}), and mode='raise'")
-    return _in_range_flag(indices, length, negative=False), error
-
-
-def _check_gather_nd(call: Call, ins: Sequence[Handle], outs: Sequence[Handle]) -> tuple[Handle, MXNetError] | None:
-    data, indices = ins
-    if not _checked_on_host(outs[0], indices):
-        return None
-    lengths = data._value.shape[: indices._value.shape[0]]
+    lengths, error = found.lengths, RangeError(found.text)
+    if not found.by_row:
+        return _in_range_flag(indices, lengths[0], found.negative), error
     rows = (OPS["slice_axis"].call(axis=0, begin=k, end=k + 1) for k in range(len(lengths)))
-    flags = [_in_range_flag(invoke_unary(row, indices), n, negative=True) for row, n in zip(rows, lengths, strict=True)]
-    return _all_of(flags), RangeError(f"gather_nd: an index is out of bounds for {lengths}")
+    flags = [
+        _in_range_flag(invoke_unary(row, indices), n, found.negative) for row, n in zip(rows, lengths, strict=True)
+    ]
+    return _all_of(flags), error
 
 
 def check_advanced_index(call: Call, ins: Sequence[Handle], outs: Sequence[Handle]) -> tuple[Handle, MXNetError] | None:
@@ -123,15 +120,11 @@ def _checked_on_host(out: Handle, index: Handle) -> bool:
     return out._value.ctx.device_type == "cpu" and 0 not in index._value.shape
 
 
-CONDITIONS: dict[str, ValueCheck] = {
-    "_linalg_potrf": stays_finite(
-        "_linalg_potrf: expected symmetric positive-definite matrices; this one has no finite Cholesky factor"
-    ),
-    "_linalg_potri": stays_finite("_linalg_potri: expected Cholesky factors; this one is singular"),
-    "_linalg_inverse": stays_finite("_linalg_inverse: a matrix is singular, or its inverse is not finite"),
-    "take": _check_take,
-    "gather_nd": _check_gather_nd,
-}
+def condition_of(traits: Traits) -> ValueCheck | None:
+    """The condition that an operator with these traits states, None if it states none."""
+    if traits.not_finite:
+        return stays_finite(traits.not_finite)
+    return _indices_in_bounds if traits.index_bounds else None
 
 
 def record_check(condition: ValueCheck, call: Call, ins: Sequence[Any], outs: Sequence[Any]) -> None:

@@ -27,6 +27,9 @@ def _always(p: Any, train: bool) -> bool:
     return True
 
 
+RuntimeForm = Callable[[Mapping[str, Any], tuple[int, ...], np.dtype], "tuple[Call, tuple[float, ...]] | None"]
+
+
 class Op:
     """An operator: a pure JAX function plus its schema, which is read from the annotations when first needed.
 
@@ -48,10 +51,14 @@ class Op:
         parameters.
         calls: the interned calls.
         traits: what the rooms above must know of it.
+        method: name of its method of arrays and symbols, `""` if there is none.
+        runtime_form: turns parameters of a call on data of some shape and dtype into the call, and its runtime inputs,
+        that computes the same; None where those, float32, would not be exact.
         variant_of: name of the operator of which this is the form with numbers at run time, None for all others.
     """
 
     variant_of: str | None = None
+    runtime_form: RuntimeForm | None = None
     inputs: tuple[Input, ...]
     params: Mapping[str, ParamField]
     key_name: str
@@ -79,6 +86,7 @@ class Op:
         attached: tuple[str, ...] = (),
         named: Callable[[Any], Sequence[str]] | None = None,
         traits: Traits = NO_TRAITS,
+        method: str = "",
     ):
         self.is_collective, self.paired_inputs, self.input_names_of = joint, attached, named
         self.name, self.fn, self.outputs, self.visible = name, fn, outputs, visible
@@ -89,7 +97,7 @@ class Op:
             complete_dtype,
         )
         self.writes_aux, self.dynamic, self.mutates = writes_aux, dynamic, mutates
-        self.floating, self.traits = floating, traits
+        self.floating, self.traits, self.method = floating, traits, method
         self.calls: dict[Any, Call] = {}
         if inputs is not None:
             self.inputs, self.params, self.key_name, self.train_name = inputs, params or {}, key_name, train_name
@@ -391,6 +399,7 @@ def op(
     attached: Sequence[str] = (),
     named: Callable[[Any], Sequence[str]] | None = None,
     traits: Traits = NO_TRAITS,
+    method: str = "",
 ) -> Callable[[Callable[..., Any]], Op]:
     """Register the decorated function as an operator; roles and types are read from its annotations.
 
@@ -409,6 +418,7 @@ def op(
         attached: names of further inputs of a variadic op for each one that `num_args` counts; they follow the latter.
         named: `p -> names` of all inputs of a variadic op where its parameters settle them, `()` elsewhere.
         traits: what the rooms above must know of the op, see `Traits`.
+        method: name of the method that arrays and symbols have for it.
 
     Raises:
         TypeError: no docstring. KeyError: name taken.
@@ -434,6 +444,7 @@ def op(
             attached=tuple(attached),
             named=named,
             traits=traits,
+            method=method,
         )
         for n in (made.name, *made.aliases):
             if n in OPS:
@@ -510,4 +521,7 @@ def _shown(value: Any, plain: Any) -> str:
     return f"{np.float32(value):.9g}" if plain is float else f"'{value}'"
 
 
-__all__ = ["AUX", "Call", "OPS", "Op", "OperatorArguments", "TENSOR", "UNTYPED", "get_op", "op", "operator_arguments"]
+__all__ = [
+    "AUX", "Call", "OPS", "Op", "OperatorArguments", "RuntimeForm", "TENSOR", "UNTYPED", "get_op", "op",
+    "operator_arguments",
+]  # fmt: skip

@@ -1,6 +1,6 @@
 """Runtime forms of operators: calls whose scalars change from step to step without a new program.
 
-`RUNTIME_FORMS` maps an operator's name to the form that takes its scalars as float32 inputs. A call keeps its usual
+`Op.runtime_form` makes of a call the form that takes its scalars as float32 inputs. A call keeps its usual
 form where float32 would not be exact, or where a parameter is wrong: then the usual form raises the error.
 """
 
@@ -19,13 +19,9 @@ from ..core.dtypes import is_float
 from .registry import Call, Op
 from .schema import FLOAT32_EXACT_INTS, REQUIRED, ParamField, to_float
 
-RuntimeForm = tuple[Call, tuple[float, ...]]
+RuntimeCall = tuple[Call, tuple[float, ...]]
 Params = Mapping[str, Any]
 IsExact = Callable[[Params, tuple[int, ...], np.dtype], bool]
-
-# By the name of an operator: what turns the parameters of a call on data of some shape and dtype into the call and the
-# runtime inputs that compute the same; None where those, float32, would not be exact.
-RUNTIME_FORMS: dict[str, Callable[[Params, tuple[int, ...], np.dtype], RuntimeForm | None]] = {}
 
 
 def define_runtime_form(
@@ -62,14 +58,14 @@ def define_runtime_form(
             made.variant_of = plain.name
         return made
 
-    def varied(params: Params, shape: tuple[int, ...], dtype: np.dtype) -> RuntimeForm | None:
+    def varied(params: Params, shape: tuple[int, ...], dtype: np.dtype) -> RuntimeCall | None:
         if not fits(params, shape, dtype):
             return None
         every = {**params, **derived(params)} if derived else params
         made = form(tuple(n for n in names if params[n] is not None), every)
         return made.bind(every), made.runtime_values(every)
 
-    RUNTIME_FORMS[plain.name] = varied
+    plain.runtime_form = varied
 
 
 _MOST = float(np.finfo(np.float32).max)

@@ -6,10 +6,10 @@ A new operator says it where it is registered, `@op(traits=Traits(...))`, and no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any
+from typing import Any, NamedTuple
 
 # Initializers as they stand in the `__init__` attribute of variables.
 ZERO, ONE = '["zero", {}]', '["one", {}]'
@@ -61,6 +61,64 @@ class RowUpdate(Enum):
     BY_ROW_OF_SPARSE = auto()  # likewise if the weight is row_sparse too
 
 
+class Layer(Enum):
+    """What an operator is to users who look at a network, for pictures and tables of it."""
+
+    DENSE = auto()
+    CONVOLUTION = auto()
+    ACTIVATION = auto()
+    NORMALIZATION = auto()
+    POOLING = auto()
+    EMBEDDING = auto()
+    ARRANGEMENT = auto()  # the elements in another order or shape
+
+
+@dataclass(frozen=True, slots=True)
+class Quantized:
+    """The form of an operator on 8-bit integers.
+
+    Attributes:
+        name: that operator.
+        starts: "smart" quantization starts from it; its inputs after the first are weights, quantized beforehand.
+        is_wide: the result has 32 bits and is narrowed by a further node.
+        is_calibrated: the range of its results is found by calibration.
+        needs_range: which it cannot do without.
+        is_table: its first input are ids and stay, the second is a table, quantized beforehand.
+        data_inputs: how many of the inputs are quantized, None for all; those after them stay as they are.
+        accepts: whether there is such a form for some parameters.
+    """
+
+    name: str
+    starts: bool = False
+    is_wide: bool = False
+    is_calibrated: bool = False
+    needs_range: bool = False
+    is_table: bool = False
+    data_inputs: int | None = None
+    accepts: Callable[[Mapping[str, Any]], bool] = lambda p: True
+
+
+class IndexBounds(NamedTuple):
+    """What the second input of an operator, indices, must satisfy.
+
+    Attributes:
+        lengths: what indices lie below.
+        by_row: each row of indices has a length of its own, otherwise all have the first one.
+        negative: they may count from the end.
+        by_processor: only a processor checks them: elsewhere one would have to wait for the device.
+        text: what is said of others.
+    """
+
+    lengths: tuple[int, ...]
+    by_row: bool
+    negative: bool
+    by_processor: bool
+    text: str
+
+
+Shapes = Sequence[tuple[int, ...]]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Traits:
     """Traits of an operator.
@@ -79,6 +137,13 @@ class Traits:
         storage: how it computes on sparse arrays; None if densely.
         zero_stays: for `StorageRule.SCALAR`, whether 0 and a number give 0.
         row_update: how it updates a weight by a row_sparse gradient.
+        not_finite: what is said if finite inputs give a result that is not; `""` where that is no error.
+        index_bounds: from parameters and shapes of the inputs, what its indices must satisfy; None if nothing.
+        is_mask_selection: it selects by a mask, and is `take` once the mask is known, so that it has a gradient.
+        float32_parameters: its parameters stay float32 beside 16-bit data.
+        layer: what it is to users who look at a network.
+        quantized: its form on 8-bit integers.
+        has_named_output: MXNet calls its first output "output" in calibration; that of others has a number.
     """
 
     is_loss: bool = False
@@ -94,15 +159,23 @@ class Traits:
     storage: StorageRule | None = None
     zero_stays: Callable[[float], bool] | None = None
     row_update: RowUpdate = RowUpdate.DENSE
+    not_finite: str = ""
+    index_bounds: Callable[[Mapping[str, Any], Shapes], IndexBounds | None] | None = None
+    is_mask_selection: bool = False
+    float32_parameters: bool = False
+    layer: Layer | None = None
+    quantized: Quantized | None = None
+    has_named_output: bool = False
 
 
 NO_TRAITS = Traits()
 LOSS = Traits(is_loss=True)
 CONSTANT = Traits(is_constant=True)
 KEPT_RESULT = Traits(keeps_result=True)
+NAMED_OUTPUT = Traits(has_named_output=True)
 BY_ROW = Traits(row_update=RowUpdate.BY_ROW)
 FLOAT_COMBINATION = Traits(combines_floats=True)
-MOVING_STATISTICS = Traits(initializers={"moving_var": ONE})
+MOVING_STATISTICS = Traits(initializers={"moving_var": ONE}, float32_parameters=True)
 
 
 def stored(rule: StorageRule, **more: Any) -> Traits:

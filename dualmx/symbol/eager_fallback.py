@@ -16,7 +16,7 @@ from ..graph.infer import ParamNamespace
 from ..graph.interpreter import run
 from ..graph.program import Instr
 from ..ndarray import NDArray, invoke, zeros
-from ..ndarray.custom_op import RECORDED
+from ..ndarray.custom_op import select_by_mask
 from ..op.registry import OPS, Call
 from ..op.subgraph import input_positions
 from ..sparse import RecordingExecutor, needs_stepwise, run_program_stepwise
@@ -59,8 +59,8 @@ class EagerGraph:
         assert node.op is not None
         if isinstance(node.op, PythonNodeOp):
             return node.op.spec.run(ins, self._operator(node, ins))
-        if node.op.name in RECORDED:
-            return RECORDED[node.op.name](node.params, ins)
+        if node.op.traits.is_mask_selection:
+            return select_by_mask(node.params, ins)
         graphs = subgraphs_of(node)
         if graphs and any(needs_eager_fallback(g.entries) for g in graphs):
             return CONTROL_FLOW_RULES[node.op.name](self, node, graphs, ins, ctx)

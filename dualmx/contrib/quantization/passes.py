@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 from ...op.registry import OPS
+from ...op.traits import Quantized
 from ...symbol.node import Entry, Node, topological
 from ...symbol.symbol import Symbol
 
-# Operators that "smart" quantization starts from, and those that it takes along: operator -> quantized one.
-HEAVY = {"Convolution": "_contrib_quantized_conv", "FullyConnected": "_contrib_quantized_fully_connected"}
-LIGHT = {
-    "Activation": "_contrib_quantized_act", "BatchNorm": "_contrib_quantized_batch_norm",
-    "Concat": "_contrib_quantized_concat", "Embedding": "_contrib_quantized_embedding",
-    "Flatten": "_contrib_quantized_flatten", "Pooling": "_contrib_quantized_pooling",
-    "elemwise_add": "_contrib_quantized_elemwise_add", "elemwise_mul": "_contrib_quantized_elemwise_mul",
-}  # fmt: skip
-# Results in 32 bits, narrowed by a further node.
-WIDE = (*HEAVY, "elemwise_add", "elemwise_mul")
-# Inputs that are quantized, by operator; those after them stay as they are.
-DATA_INPUTS = {"BatchNorm": 1, "Embedding": 0}
-# Operators whose first output MXNet calls "output"; that of others has a number.
-NAMED = frozenset((
-    "Activation", "BatchNorm", "Concat", "Convolution", "Deconvolution", "Dropout", "FullyConnected", "InstanceNorm",
-    "LRN", "LayerNorm", "LeakyReLU", "Pooling", "SoftmaxOutput", "SwapAxis", "UpSampling",
-))  # fmt: skip
+QUANTIZE, REQUANTIZE, DEQUANTIZE = (OPS[f"_contrib_{n}"] for n in ("quantize_v2", "requantize", "dequantize"))
 
 
 def entry_name(entry: Entry) -> str:
@@ -33,24 +17,14 @@ def entry_name(entry: Entry) -> str:
     node, index = entry
     if node.op is None:
         return node.name
-    return f"{node.name}_output" if node.op.name in NAMED and index == 0 else f"{node.name}_{index}"
+    return f"{node.name}_output" if node.op.traits.has_named_output and index == 0 else f"{node.name}_{index}"
 
 
 def can_quantize(node: Node) -> bool:
     """True if there is a quantized form of a node."""
     assert node.op is not None
-    name, p = node.op.name, node.params
-    if name == "Activation":
-        return p["act_type"] == "relu"
-    if name == "Pooling":
-        return p["pool_type"] in ("max", "avg") and p["layout"] in (None, "NCHW") and (
-            len(p["kernel"]) == 2 or p["global_pool"]
-        )  # fmt: skip
-    if name == "Convolution":
-        return p["layout"] in (None, "NCW", "NCHW", "NCDHW")
-    if name == "BatchNorm":
-        return p["axis"] == 1 and not p["output_mean_var"]
-    return name in HEAVY or name in LIGHT
+    form = node.op.traits.quantized
+    return form is not None and form.accepts(node.params)
 
 
 def chosen_nodes(
@@ -61,15 +35,16 @@ def chosen_nodes(
     In mode "full" all that can be; in mode "smart" convolutions and dense layers, and what lies between them.
     Normalization needs a known range of its results (`ranges`).
     """
-    able = {
-        id(n) for n in order
-        if n.op is not None and n.name not in names and n.op.name not in operators and can_quantize(n)
-        and (ranges or n.op.name != "BatchNorm")
-    }  # fmt: skip
+    forms: dict[int, Quantized] = {}
+    for n in order:
+        if n.op is not None and n.name not in names and n.op.name not in operators and can_quantize(n):
+            form = n.op.traits.quantized
+            if form is not None and (ranges or not form.needs_range):
+                forms[id(n)] = form
     if mode == "full":
-        return able
-    able -= {id(n) for n in order if n.op is not None and n.op.name == "Embedding"}
-    heavy = {id(n) for n in order if n.op is not None and n.op.name in HEAVY and id(n) in able}
+        return set(forms)
+    able = {n for n, form in forms.items() if not form.is_table}
+    heavy = {n for n, form in forms.items() if form.starts}
     behind, before = set(heavy), set(heavy)
     for node in order:
         if id(node) in able and any(id(child) in behind for child, _ in node.inputs):
@@ -112,12 +87,7 @@ class Quantizer:
     def _float(self, entry: Entry) -> Entry:
         key = id(entry[0]), entry[1]
         if key not in self.plain:
-            made = Node(
-                OPS["_contrib_dequantize"],
-                f"{entry[0].name}_dequantize",
-                self.triples[key],
-                _parsed("_contrib_dequantize", {}),
-            )
+            made = Node(DEQUANTIZE, f"{entry[0].name}_dequantize", self.triples[key], DEQUANTIZE.parse({}))
             self.plain[key] = (made, 0)
         return self.plain[key]
 
@@ -127,8 +97,7 @@ class Quantizer:
         if key not in self.triples:
             name = entry_name(entry)
             attrs = {"out_type": self.out_type}
-            op = "_contrib_quantize_v2"
-            made = Node(OPS[op], f"{name}_quantize", [self._float(entry)], _parsed(op, attrs), attrs)
+            made = Node(QUANTIZE, f"{name}_quantize", [self._float(entry)], QUANTIZE.parse(attrs), attrs)
             self.sources[name] = entry
             self.triples[key] = [(made, i) for i in range(3)]
         return self.triples[key]
@@ -146,33 +115,29 @@ class Quantizer:
 
     def _quantized(self, node: Node) -> None:
         assert node.op is not None
-        name = node.op.name
-        new = (HEAVY | LIGHT)[name]
-        count = DATA_INPUTS.get(name, len(node.inputs))
+        form = node.op.traits.quantized
+        assert form is not None
+        new, count = OPS[form.name], len(node.inputs) if form.data_inputs is None else form.data_inputs
         triples = [
-            self._constant(e) if (k and name in HEAVY) else self._triple(e) for k, e in enumerate(node.inputs[:count])
+            self._constant(e) if (k and form.starts) else self._triple(e) for k, e in enumerate(node.inputs[:count])
         ]
         rest = [self._float(e) for e in node.inputs[count:]]
-        if name == "Embedding":
+        if form.is_table:
             triples, rest = [self._constant(node.inputs[1])], [self._float(node.inputs[0])]
             inputs = [*rest, *(e for t in triples for e in t)]
         else:
             inputs = [*(t[0] for t in triples), *rest, *(end for t in triples for end in t[1:])]
-        attrs = {k: v for k, v in node.attrs.items() if k in OPS[new].params or k.startswith("__")}
-        params = _parsed(new, {k: v for k, v in attrs.items() if not k.startswith("__")})
-        made = Node(OPS[new], f"quantized_{node.name}", inputs, params, attrs)
+        attrs = {k: v for k, v in node.attrs.items() if k in new.params or k.startswith("__")}
+        params = new.parse({k: v for k, v in attrs.items() if not k.startswith("__")})
+        made = Node(new, f"quantized_{node.name}", inputs, params, attrs)
         found = [(made, i) for i in range(3)]
-        if name in WIDE:
-            attrs, op = {"out_type": self.out_type}, "_contrib_requantize"
-            narrow = Node(OPS[op], f"requantize_{node.name}", found, _parsed(op, attrs), attrs)
+        if form.is_wide:
+            attrs = {"out_type": self.out_type}
+            narrow = Node(REQUANTIZE, f"requantize_{node.name}", found, REQUANTIZE.parse(attrs), attrs)
             found = [(narrow, i) for i in range(3)]
-        if name in ("BatchNorm", "elemwise_mul"):
+        if form.is_calibrated:
             self.sources[entry_name((node, 0))] = (node, 0)
         self.triples[id(node), 0] = found
-
-
-def _parsed(op: str, attrs: Mapping[str, Any]) -> dict[str, Any]:
-    return OPS[op].parse(attrs)
 
 
 def with_ranges(symbol: Symbol, ranges: Mapping[str, tuple[float, float]]) -> Symbol:
@@ -191,11 +156,11 @@ def with_ranges(symbol: Symbol, ranges: Mapping[str, tuple[float, float]]) -> Sy
 def _calibrated_by(node: Node) -> str:
     """The name of the float values from which a node gets its range, `""` if it needs none."""
     assert node.op is not None
-    if node.op.name == "_contrib_quantize_v2":
+    if node.op is QUANTIZE:
         return node.name.removesuffix("_quantize")
-    if node.op.name == "_contrib_quantized_batch_norm":
+    if node.op is OPS["_contrib_quantized_batch_norm"]:
         return f"{node.name.removeprefix('quantized_')}_output"
-    if node.op.name == "_contrib_requantize" and node.inputs[0][0].op is OPS["_contrib_quantized_elemwise_mul"]:
+    if node.op is REQUANTIZE and node.inputs[0][0].op is OPS["_contrib_quantized_elemwise_mul"]:
         return f"{node.name.removeprefix('requantize_')}_0"
     return ""
 

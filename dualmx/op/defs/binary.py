@@ -21,12 +21,16 @@ from ..registry import op
 from ..runtime_scalars import define_runtime_form, scalar_fits, typed
 from ..schema import Tensor, UntypedTensor
 from ..shape_rules import convert, merge_shapes, same_shape, typed_scalar
-from ..traits import CONSTANT, NO_TRAITS, StorageRule, Traits, stored
+from ..traits import CONSTANT, NO_TRAITS, Quantized, StorageRule, Traits, stored
 
 Pair = Callable[[jax.Array, jax.Array], jax.Array]
 
 KEEPS_ZEROS = stored(StorageRule.KEEPS_ZEROS)
-SAME, EAGER = StorageRule.SAME_STORAGE, StorageRule.SAME_STORAGE_EAGER
+SAME, EAGER = stored(StorageRule.SAME_STORAGE), stored(StorageRule.SAME_STORAGE_EAGER)
+SUM = stored(StorageRule.SAME_STORAGE, quantized=Quantized("_contrib_quantized_elemwise_add", is_wide=True))
+PRODUCT = stored(
+    StorageRule.PRODUCT, quantized=Quantized("_contrib_quantized_elemwise_mul", is_wide=True, is_calibrated=True)
+)
 
 
 def _is_integer(x: jax.Array) -> bool:
@@ -166,14 +170,14 @@ def elementwise(
 
 
 TIES = "The {} of lhs and rhs; ties give the derivative to lhs."
-# stem, function, formula, name of the elementwise operator, its further names and storage rule
-ARITHMETIC: tuple[tuple[str, Pair, str, str, tuple[str, ...], StorageRule | None], ...] = (
-    ("add", jnp.add, "lhs + rhs.", "elemwise_add", ("_plus", "_Plus", "_add", "_sparse_elemwise_add"), SAME),
+# stem, function, formula, name of the elementwise operator, its further names and traits
+ARITHMETIC: tuple[tuple[str, Pair, str, str, tuple[str, ...], Traits], ...] = (
+    ("add", jnp.add, "lhs + rhs.", "elemwise_add", ("_plus", "_Plus", "_add", "_sparse_elemwise_add"), SUM),
     ("sub", jnp.subtract, "lhs - rhs.", "elemwise_sub", ("_minus", "_Minus", "_sub", "_sparse_elemwise_sub"), SAME),
-    ("mul", jnp.multiply, "lhs * rhs.", "elemwise_mul", ("_mul", "_Mul", "_sparse_elemwise_mul"), StorageRule.PRODUCT),
-    ("div", divide, f"{divide.__doc__}", "elemwise_div", ("_div", "_Div", "_sparse_elemwise_div"), None),
-    ("mod", modulo, f"{modulo.__doc__}", "_mod", ("_Mod",), None),
-    ("power", power, f"{power.__doc__}", "_power", ("_Power",), None),
+    ("mul", jnp.multiply, "lhs * rhs.", "elemwise_mul", ("_mul", "_Mul", "_sparse_elemwise_mul"), PRODUCT),
+    ("div", divide, f"{divide.__doc__}", "elemwise_div", ("_div", "_Div", "_sparse_elemwise_div"), NO_TRAITS),
+    ("mod", modulo, f"{modulo.__doc__}", "_mod", ("_Mod",), NO_TRAITS),
+    ("power", power, f"{power.__doc__}", "_power", ("_Power",), NO_TRAITS),
     ("hypot", hypot, f"{hypot.__doc__}", "_hypot", ("_Hypot",), EAGER),
     ("maximum", maximum, TIES.format("larger"), "_maximum", ("_Maximum",), EAGER),
     ("minimum", minimum, TIES.format("smaller"), "_minimum", ("_Minimum",), EAGER),
@@ -199,9 +203,9 @@ BROADCAST: dict[str, tuple[tuple[str, ...], Traits]] = {
     "div": (("_sparse_broadcast_div",), stored(StorageRule.SCALE_BY_BROADCAST)),
 }
 
-for _stem, _fn, _doc, _name, _aliases, _rule in ARITHMETIC:
+for _stem, _fn, _doc, _name, _aliases, _traits in ARITHMETIC:
     broadcasting(f"broadcast_{_stem}", _fn, _doc, *BROADCAST.get(_stem, ((), NO_TRAITS)))
-    elementwise(_name, _fn, _doc, _aliases, Traits(storage=_rule))
+    elementwise(_name, _fn, _doc, _aliases, _traits)
 for _rows, _traits in (COMPARISONS, CONSTANT), (LOGIC, NO_TRAITS):
     for _stem, _fn, _doc, _alias in _rows:
         _doc = f"1 where {_doc}, 0 elsewhere, in the dtype of the operands; derivative 0."

@@ -19,7 +19,7 @@ from ..registry import op
 from ..schema import ABSENT, Count, Ignored, Positive, Shape, Tensor, When
 from ..shape_rules import need_float
 from ..spatial import channels_last, check_float, check_rank, check_shape, is_half, known, per_axis, widen
-from ..traits import KEPT_RESULT
+from ..traits import KEPT_RESULT, Layer, Quantized, Traits
 
 Layout = Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"]
 Tune = Literal["off", "limited_workspace", "fastest"]
@@ -127,7 +127,21 @@ def _add_bias(y: jax.Array, bias: jax.Array | None, last: bool) -> jax.Array:
     return y + (bias if last else bias.reshape(-1, *(1,) * (y.ndim - 2)))
 
 
-@op(aliases=("_npx_convolution", "Convolution_v1"), complete=_complete(False), traits=KEPT_RESULT)
+@op(
+    aliases=("_npx_convolution", "Convolution_v1"),
+    complete=_complete(False),
+    traits=Traits(
+        keeps_result=True,
+        has_named_output=True,
+        layer=Layer.CONVOLUTION,
+        quantized=Quantized(
+            "_contrib_quantized_conv",
+            starts=True,
+            is_wide=True,
+            accepts=lambda p: p["layout"] in (None, "NCW", "NCHW", "NCDHW"),
+        ),
+    ),
+)
 def Convolution(
     data: Tensor,
     weight: Tensor,
@@ -168,7 +182,7 @@ def Convolution(
     return _add_bias(y, bias, last)
 
 
-@op(aliases=("_npx_deconvolution",), complete=_complete(True), traits=KEPT_RESULT)
+@op(aliases=("_npx_deconvolution",), complete=_complete(True), traits=Traits(keeps_result=True, has_named_output=True))
 def Deconvolution(
     data: Tensor,
     weight: Tensor,

@@ -16,7 +16,7 @@ from ..registry import op
 from ..runtime_scalars import Params, define_runtime_form, faithful
 from ..schema import ABSENT, Fraction, Ignored, Key, Positive, Shape, Tensor, Train, When
 from ..spatial import check_float, check_shape, known
-from ..traits import KEPT_RESULT
+from ..traits import Layer, Quantized, Traits
 
 
 def _inputs(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
@@ -33,7 +33,16 @@ def _inputs(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, 
     return out
 
 
-@op(aliases=("_npx_fully_connected",), complete=_inputs, traits=KEPT_RESULT)
+@op(
+    aliases=("_npx_fully_connected",),
+    complete=_inputs,
+    traits=Traits(
+        keeps_result=True,
+        has_named_output=True,
+        layer=Layer.DENSE,
+        quantized=Quantized("_contrib_quantized_fully_connected", starts=True, is_wide=True),
+    ),
+)
 def FullyConnected(
     data: Tensor,
     weight: Tensor,
@@ -63,7 +72,7 @@ def FullyConnected(
     return out.astype(data.dtype)
 
 
-@op(aliases=("_npx_dropout",), traits=KEPT_RESULT)
+@op(aliases=("_npx_dropout",), traits=Traits(keeps_result=True, has_named_output=True))
 def Dropout(
     data: Tensor,
     key: Key = ABSENT,

@@ -22,26 +22,29 @@ from ..runtime_scalars import Params, define_runtime_form, faithful, survives_fl
 from ..schema import ABSENT, Count, DType, Key, Positive, Tensor, Train, UntypedTensor, When
 from ..shape_rules import convert, merge_shapes, need_float, same_shape, through_float, typed_scalar, widened
 from ..spatial import check_float, known, widen
-from ..traits import CONSTANT, NO_TRAITS, StorageRule, Traits, stored
+from ..traits import CONSTANT, NO_TRAITS, Layer, Quantized, StorageRule, Traits, stored
 
 Map = Callable[[jax.Array], jax.Array]
 
 KEEPS_ZEROS = stored(StorageRule.KEEPS_ZEROS)
 
 
-def unary(name: str, fn: Map, doc: str, *aliases: str, output: str = "output", traits: Traits = NO_TRAITS) -> None:
+def unary(
+    name: str, fn: Map, doc: str, *aliases: str, output: str = "output", traits: Traits = NO_TRAITS, method: str = ""
+) -> None:
     """Register `name`: `fn` on every element, the result, called `output`, in the dtype of the input."""
 
     def body(data: Tensor) -> jax.Array:
         return fn(data)
 
     body.__doc__ = f"{doc}\n\n    data: any shape and dtype; the result has the same."
-    op(name=name, aliases=aliases, output_names=(output,), traits=traits)(body)
+    op(name=name, aliases=aliases, output_names=(output,), traits=traits, method=method)(body)
 
 
 def sparse_too(name: str, fn: Map, doc: str, *aliases: str, traits: Traits = NO_TRAITS) -> None:
-    """Register `name` and MXNet's second name of it for sparse arrays."""
-    unary(name, fn, doc, f"_sparse_{name}", *aliases, traits=traits)
+    """Register `name`, MXNet's second name of it for sparse arrays, and, if it is public, a method."""
+    method = "" if name.startswith("_") else name
+    unary(name, fn, doc, f"_sparse_{name}", *aliases, traits=traits, method=method)
 
 
 def _with_slope(fn: Map, slope: Map) -> Map:
@@ -106,7 +109,6 @@ tgamma = _with_slope(_gamma, lambda x: special.gamma(x) * special.digamma(x))
 
 EXACT: tuple[tuple[str, Map, str], ...] = (
     ("abs", absolute, "|x|; derivative sign(x), 0 at 0."),
-    ("negative", jnp.negative, "-x."),
     ("square", lambda x: x * x, "x ** 2."),
     ("relu", relu, "max(x, 0); derivative 0 at 0."),
 )
@@ -150,8 +152,6 @@ SMOOTH_FROM_ZERO: tuple[tuple[str, Map, str], ...] = (
 )
 # name, function, formula, MXNet's further names
 PLAIN: tuple[tuple[Any, ...], ...] = (
-    ("reciprocal", through_float(lambda x: 1 / x), "1 / x.", "_npi_reciprocal"),
-    ("rcbrt", through_float(lambda x: 1 / jnp.cbrt(x)), "x ** (-1/3), real for negative x."),
     ("softsign", through_float(softsign), "x / (1 + |x|)."),
     ("erf", through_float(lax.erf), "Error function: 2 / sqrt(pi) * integral of exp(-t**2) from 0 to x.", "_npx_erf"),
     ("erfinv", through_float(widened(lax.erf_inv)), "Inverse of the error function on (-1, 1).", "_npx_erfinv"),
@@ -181,6 +181,9 @@ for _name, _fn, _doc in SMOOTH_FROM_ZERO:
     sparse_too(_name, through_float(_fn), _doc, *_numpy(_name), traits=KEEPS_ZEROS)
 for _name, _fn, _doc, *_aliases in PLAIN:
     unary(_name, _fn, _doc, *_aliases)
+unary("negative", _bool_as_int(jnp.negative), "-x.", "_sparse_negative", "_npi_negative", traits=KEEPS_ZEROS)
+unary("reciprocal", through_float(lambda x: 1 / x), "1 / x.", "_npi_reciprocal", method="reciprocal")
+unary("rcbrt", through_float(lambda x: 1 / jnp.cbrt(x)), "x ** (-1/3), real for negative x.", method="rcbrt")
 unary("_copy", lambda x: x, "The input itself.", "identity", traits=KEEPS_ZEROS)
 unary(
     "BlockGrad", lax.stop_gradient, "The input, with derivative 0.", "stop_gradient", "_sparse_stop_gradient",
@@ -188,9 +191,9 @@ unary(
 )  # fmt: skip
 unary(
     "zeros_like", jnp.zeros_like, "Zeros in the shape and dtype of the input.", "_sparse_zeros_like",
-    traits=stored(StorageRule.NO_ELEMENTS, is_constant=True),
+    traits=stored(StorageRule.NO_ELEMENTS, is_constant=True), method="zeros_like",
 )  # fmt: skip
-unary("ones_like", jnp.ones_like, "Ones in the shape and dtype of the input.", traits=CONSTANT)
+unary("ones_like", jnp.ones_like, "Ones in the shape and dtype of the input.", traits=CONSTANT, method="ones_like")
 _doc = "1 where x is 0, 0 elsewhere, in the dtype of x."
 unary("logical_not", lambda x: (x == 0).astype(x.dtype), _doc, traits=CONSTANT)
 
@@ -251,7 +254,7 @@ def amp_multicast(*data: UntypedTensor, num_outputs: Positive, cast_narrow: bool
     return tuple(x.astype(chosen) if is_float(np.dtype(x.dtype)) else x for x in data)
 
 
-@op(name="clip", aliases=("_npi_clip", "_sparse_clip"), traits=stored(StorageRule.CLIP))
+@op(name="clip", aliases=("_npi_clip", "_sparse_clip"), traits=stored(StorageRule.CLIP), method="clip")
 def clip(data: Tensor, *, a_min: float, a_max: float) -> jax.Array:
     """Limit the elements to [a_min, a_max]: min(max(x, a_min), a_max); derivative 1 within, bounds included.
 
@@ -369,13 +372,13 @@ def div_sqrt_dim(data: Tensor) -> jax.Array:
     return through_float(lambda x: x / math.sqrt(data.shape[-1]))(data)
 
 
-@op(name="shape_array", aliases=("_npx_shape_array",), traits=CONSTANT)
+@op(name="shape_array", aliases=("_npx_shape_array",), traits=CONSTANT, method="shape_array")
 def shape_array(data: Tensor) -> jax.Array:
     """The shape of the input as a vector of int64, length `data.ndim`."""
     return jnp.asarray(np.asarray(data.shape, np.int64))
 
 
-@op(name="size_array", traits=CONSTANT)
+@op(name="size_array", traits=CONSTANT, method="size_array")
 def size_array(data: Tensor) -> jax.Array:
     """The number of elements of the input as int64, shape (1,)."""
     return jnp.asarray(np.asarray([data.size], np.int64))
@@ -442,7 +445,14 @@ _KINDS: dict[str, Any] = {
 }
 
 
-@op(aliases=("_npx_activation",))
+@op(
+    aliases=("_npx_activation",),
+    traits=Traits(
+        has_named_output=True,
+        layer=Layer.ACTIVATION,
+        quantized=Quantized("_contrib_quantized_act", accepts=lambda p: p["act_type"] == "relu"),
+    ),
+)
 def Activation(
     data: Tensor, *, act_type: Literal["relu", "sigmoid", "tanh", "softrelu", "softsign", "log_sigmoid", "mish"]
 ) -> jax.Array:
@@ -473,7 +483,9 @@ def _per_channel(gamma: jax.Array, data: jax.Array) -> jax.Array:
 
 
 @op(aliases=("_npx_leaky_relu",), outputs=lambda p: 2 if p.act_type == "rrelu" else 1, visible=1,
-    complete=_leaky_inputs, traits=Traits(initializers={"gamma": '["Constant", {"value": 0.25}]'}))  # fmt: skip
+    complete=_leaky_inputs, traits=Traits(
+        initializers={"gamma": '["Constant", {"value": 0.25}]'}, has_named_output=True, layer=Layer.ACTIVATION,
+    ))  # fmt: skip
 def LeakyReLU(
     data: Tensor,
     gamma: Annotated[Tensor, When("act_type", "prelu")] = ABSENT,

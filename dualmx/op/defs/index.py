@@ -20,7 +20,7 @@ from jax import lax
 from ...core.errors import ArgumentError
 from ..lowering_context import platform
 from ..registry import OPS, op
-from ..runtime_scalars import RUNTIME_FORMS, RuntimeForm
+from ..runtime_scalars import RuntimeCall
 from ..schema import (
     FLOAT32_EXACT_INTS,
     Axes,
@@ -33,7 +33,7 @@ from ..schema import (
     UntypedTensor,
 )
 from ..shape_rules import many_axes, one_axis
-from ..traits import CONSTANT, StorageRule, Traits, stored
+from ..traits import CONSTANT, IndexBounds, Layer, Quantized, Shapes, StorageRule, Traits, stored
 
 
 def ranges(shape: Sequence[int], begin: tuple, end: tuple, step: tuple) -> list[range]:
@@ -304,7 +304,14 @@ def rows(table: jax.Array, index: jax.Array, axis: int, mode: str) -> jax.Array:
     return table.at[at].get(mode="promise_in_bounds")
 
 
-@op(aliases=("_npi_take",), traits=stored(StorageRule.TAKE_ROWS))
+def _take_bounds(p: Mapping[str, Any], shapes: Shapes) -> IndexBounds | None:
+    if p["mode"] != "raise":
+        return None
+    length = shapes[0][p["axis"]]
+    return IndexBounds((length,), False, False, False, f"take: an index is outside [0, {length}), and mode='raise'")
+
+
+@op(aliases=("_npi_take",), traits=stored(StorageRule.TAKE_ROWS, index_bounds=_take_bounds), method="take")
 def take(
     a: Tensor, indices: UntypedTensor, *, axis: int = 0, mode: Literal["clip", "wrap", "raise"] = "clip"
 ) -> jax.Array:
@@ -356,7 +363,7 @@ def _read_backward(axis: int, kept: Any, g: jax.Array) -> tuple[jax.Array, None]
 _read.defvjp(_read_forward, _read_backward)
 
 
-@op(aliases=("choose_element_0index", "_npx_pick"), complete=_index_of_data)
+@op(aliases=("choose_element_0index", "_npx_pick"), complete=_index_of_data, method="pick")
 def pick(
     data: Tensor,
     index: UntypedTensor,
@@ -408,7 +415,12 @@ def _scatter_shape(data: jax.Array, indices: jax.Array, shape: tuple[int, ...]) 
     return points
 
 
-@op(aliases=("_npi_gather_nd", "_npx_gather_nd"))
+def _gather_bounds(p: Mapping[str, Any], shapes: Shapes) -> IndexBounds:
+    lengths = shapes[0][: shapes[1][0]]
+    return IndexBounds(lengths, True, True, True, f"gather_nd: an index is out of bounds for {lengths}")
+
+
+@op(aliases=("_npi_gather_nd", "_npx_gather_nd"), traits=Traits(index_bounds=_gather_bounds))
 def gather_nd(data: Tensor, indices: UntypedTensor) -> jax.Array:
     """Read points: column k of `indices` holds the coordinates of point k along the first axes of `data`.
 
@@ -445,7 +457,7 @@ def _scatter_set_nd(lhs: Tensor, rhs: Tensor, indices: UntypedTensor, *, shape: 
     return _put_points(lhs, rhs, _scatter_shape(rhs, indices, shape))
 
 
-@op(aliases=("_npx_one_hot",), traits=CONSTANT)
+@op(aliases=("_npx_one_hot",), traits=CONSTANT, method="one_hot")
 def one_hot(
     indices: UntypedTensor, *, depth: Count, on_value: float = 1.0, off_value: float = 0.0, dtype: Dtype = "float32"
 ) -> jax.Array:
@@ -494,7 +506,12 @@ def _look_up(data: jax.Array, weight: jax.Array, want: tuple[int, int]) -> jax.A
     aliases=("_npx_embedding",),
     complete=_table,
     complete_dtype=lambda p, dtypes: {"weight": p.dtype},
-    traits=stored(StorageRule.TABLE_LOOKUP, is_lookup=True),
+    traits=stored(
+        StorageRule.TABLE_LOOKUP,
+        is_lookup=True,
+        layer=Layer.EMBEDDING,
+        quantized=Quantized("_contrib_quantized_embedding", is_table=True, data_inputs=0),
+    ),
 )
 def embedding(
     data: UntypedTensor,
@@ -594,7 +611,7 @@ def _window_of_lhs(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tupl
     return {"rhs": tuple(map(len, sliced(lhs, p.begin, p.end, p.step)))} if lhs else {}
 
 
-@op(name="slice", aliases=("crop", "_npi_slice", "_npx_slice"), traits=stored(StorageRule.SLICE))
+@op(name="slice", aliases=("crop", "_npi_slice", "_npx_slice"), traits=stored(StorageRule.SLICE), method="slice")
 def slice_(data: Tensor, *, begin: OptionalInts, end: OptionalInts, step: OptionalInts = ()) -> jax.Array:
     """Cut out `data[begin[0]:end[0]:step[0], …]` with Python's slice rules; `None` is open, later axes are whole."""
     return take_ranges(data, sliced(data.shape, begin, end, step))
@@ -620,7 +637,7 @@ def _slice_assign_scalar(
     return put_ranges(data, jnp.full([len(r) for r in taken], constant(scalar, data.dtype)), taken)
 
 
-@op()
+@op(method="slice_axis")
 def slice_axis(data: Tensor, *, axis: int, begin: int, end: int | None) -> jax.Array:
     """Cut out `begin:end` along one axis; negative positions count from the end, `end=None` is open.
 
@@ -635,7 +652,7 @@ def slice_axis(data: Tensor, *, axis: int, begin: int, end: int | None) -> jax.A
     return lax.slice_in_dim(data, b, e, axis=axis)
 
 
-def _moving(taken: list[range], shape: tuple[int, ...]) -> RuntimeForm | None:
+def _moving(taken: list[range], shape: tuple[int, ...]) -> RuntimeCall | None:
     """The window of some positions as a call whose place is a runtime input."""
     size, start = tuple(map(len, taken)), tuple(float(r.start) for r in taken)
     if size == shape or 0 in size or any(r.step != 1 for r in taken) or max(start) >= FLOAT32_EXACT_INTS:
@@ -643,21 +660,21 @@ def _moving(taken: list[range], shape: tuple[int, ...]) -> RuntimeForm | None:
     return OPS["_window"].call(size=size, start=start), start
 
 
-def _moving_slice(params: Mapping[str, Any], shape: tuple[int, ...], _: np.dtype) -> RuntimeForm | None:
+def _moving_slice(params: Mapping[str, Any], shape: tuple[int, ...], _: np.dtype) -> RuntimeCall | None:
     return _moving(sliced(shape, params["begin"], params["end"], params["step"]), shape)
 
 
-def _moving_axis(params: Mapping[str, Any], shape: tuple[int, ...], _: np.dtype) -> RuntimeForm | None:
+def _moving_axis(params: Mapping[str, Any], shape: tuple[int, ...], _: np.dtype) -> RuntimeCall | None:
     axis = one_axis(params["axis"], len(shape))
     return _moving(
         [range(n)[params["begin"] : params["end"]] if i == axis else range(n) for i, n in enumerate(shape)], shape
     )
 
 
-RUNTIME_FORMS.update({"slice": _moving_slice, "slice_axis": _moving_axis})
+slice_.runtime_form, slice_axis.runtime_form = _moving_slice, _moving_axis
 
 
-@op()
+@op(method="slice_like")
 def slice_like(data: Tensor, shape_like: UntypedTensor, *, axes: Axes = ()) -> jax.Array:
     """Cut `data` to the leading part as long as `shape_like` along `axes` (all axes by default)."""
     if not axes and data.ndim != shape_like.ndim:

@@ -15,7 +15,7 @@ from ..registry import op
 from ..schema import Axes, Count, Shape, Tensor, UntypedTensor
 from ..shape_rules import accumulator, many_axes, one_axis
 from ..spatial import is_half
-from ..traits import KEPT_RESULT, StorageRule, stored
+from ..traits import KEPT_RESULT, StorageRule, Traits, stored
 from .binary import common
 
 Storage = Literal["default", "csr", "row_sparse"] | None
@@ -146,7 +146,13 @@ def _linalg_gemm2(
     return _scaled(_gemm(A, B, transpose_a, transpose_b, axis), alpha)
 
 
-@op(aliases=("linalg_potrf",))
+@op(
+    aliases=("linalg_potrf",),
+    traits=Traits(
+        not_finite="_linalg_potrf: expected symmetric positive-definite matrices; "
+        "this one has no finite Cholesky factor"
+    ),
+)
 def _linalg_potrf(A: Tensor, *, lower: bool = True) -> jax.Array:
     """Cholesky factor: the lower triangular L with positive diagonal and L · Lᵀ = A, A symmetric positive-definite.
 
@@ -181,7 +187,10 @@ def _cholesky_bwd(low: jax.Array, g: jax.Array) -> tuple[jax.Array]:
 cholesky_factor.defvjp(_cholesky_fwd, _cholesky_bwd)
 
 
-@op(aliases=("linalg_potri",))
+@op(
+    aliases=("linalg_potri",),
+    traits=Traits(not_finite="_linalg_potri: expected Cholesky factors; this one is singular"),
+)
 def _linalg_potri(A: Tensor, *, lower: bool = True) -> jax.Array:
     """Inverse (L · Lᵀ)⁻¹ from the Cholesky factor `A`: the lower triangular L or, unless `lower`, Lᵀ."""
     _factored(A)
@@ -290,7 +299,10 @@ def _linalg_maketrian(A: Tensor, *, offset: int = 0, lower: bool = True) -> jax.
     return _placed(A, rows, columns, n)
 
 
-@op(aliases=("linalg_inverse",))
+@op(
+    aliases=("linalg_inverse",),
+    traits=Traits(not_finite="_linalg_inverse: a matrix is singular, or its inverse is not finite"),
+)
 def _linalg_inverse(A: Tensor) -> jax.Array:
     """Inverse of every square matrix; a singular one gives inf or NaN."""
     _factored(A)

@@ -55,7 +55,7 @@ def _length_dtype(p: Any, dtypes: dict[str, str]) -> dict[str, str]:
     return {"length": "int32"} if p.use_length and "length" not in dtypes else {}
 
 
-@op(aliases=("_npx_softmax",), complete=_length_shape, complete_dtype=_length_dtype)
+@op(aliases=("_npx_softmax",), complete=_length_shape, complete_dtype=_length_dtype, method="softmax")
 def softmax(
     data: Tensor,
     length: Annotated[UntypedTensor, When("use_length", True)] = ABSENT,
@@ -90,7 +90,7 @@ def _no_length(name: str, use_length: bool) -> None:
         raise ArgumentError(f"{name}: use_length=True: this operator takes no length; mask the data instead")
 
 
-@op(aliases=("_npx_log_softmax",))
+@op(aliases=("_npx_log_softmax",), method="log_softmax")
 def log_softmax(
     data: Tensor,
     *,
@@ -106,7 +106,7 @@ def log_softmax(
     return out.reshape(data.shape).astype(dtype or data.dtype)
 
 
-@op()
+@op(method="softmin")
 def softmin(
     data: Tensor,
     *,
@@ -237,7 +237,9 @@ def _softmax_label(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tupl
     return {"label": label} if known(*label) else {}
 
 
-@op(aliases=("Softmax",), complete=_softmax_label, traits=Traits(is_loss=True, keeps_result=True))
+@op(
+    aliases=("Softmax",), complete=_softmax_label, traits=Traits(is_loss=True, keeps_result=True, has_named_output=True)
+)
 def SoftmaxOutput(
     data: Tensor,
     label: UntypedTensor,

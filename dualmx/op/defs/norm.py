@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -16,7 +17,7 @@ from ..lowering_context import axis_size, psum_over_processes
 from ..registry import op
 from ..schema import Aux, Ignored, NonNegative, Positive, Tensor, Train, UntypedTensor
 from ..spatial import check_float, check_shape, known, widen
-from ..traits import MOVING_STATISTICS
+from ..traits import MOVING_STATISTICS, NAMED_OUTPUT, Layer, Quantized
 
 
 def _channel_axis(name: str, axis: int, data: jax.Array) -> int:
@@ -196,7 +197,24 @@ _BN: dict[str, Any] = {
 }
 
 
-@op(aliases=("_npx_batch_norm", "BatchNorm_v1"), **_BN)
+@op(
+    aliases=("_npx_batch_norm", "BatchNorm_v1"),
+    **_BN
+    | {
+        "traits": replace(
+            MOVING_STATISTICS,
+            has_named_output=True,
+            layer=Layer.NORMALIZATION,
+            quantized=Quantized(
+                "_contrib_quantized_batch_norm",
+                is_calibrated=True,
+                needs_range=True,
+                data_inputs=1,
+                accepts=lambda p: p["axis"] == 1 and not p["output_mean_var"],
+            ),
+        )
+    },
+)
 def BatchNorm(
     data: Tensor,
     gamma: UntypedTensor,
@@ -320,6 +338,7 @@ def _standardize(x: jax.Array, axes: Sequence[int], eps: float) -> tuple[jax.Arr
     output_names=("output", "mean", "std"),
     visible=lambda p: 3 if p.output_mean_var else 1,
     complete=_channel_vectors("gamma", "beta"),
+    traits=NAMED_OUTPUT,
 )
 def LayerNorm(
     data: Tensor, gamma: Tensor, beta: Tensor, *, axis: int = -1, eps: float = 1e-5, output_mean_var: bool = False
@@ -339,7 +358,7 @@ def LayerNorm(
     return tuple(v.astype(data.dtype) for v in (y * g + b, mean, std))
 
 
-@op(complete=_channel_vectors("gamma", "beta"))
+@op(complete=_channel_vectors("gamma", "beta"), traits=NAMED_OUTPUT)
 def InstanceNorm(data: Tensor, gamma: Tensor, beta: Tensor, *, eps: float = 1e-3) -> jax.Array:
     """`(x − mean) / √(var + eps) · gamma + beta` with statistics per sample and channel (Ulyanov et al. 2016).
 
@@ -408,7 +427,7 @@ def L2Normalization(
     return (x * lax.rsqrt(jnp.sum(x * x, axes, keepdims=True) + eps)).astype(data.dtype)
 
 
-@op()
+@op(traits=NAMED_OUTPUT)
 def LRN(data: Tensor, *, alpha: float = 1e-4, beta: float = 0.75, knorm: float = 2.0, nsize: Positive) -> jax.Array:
     """Local response normalization `x · (knorm + alpha/nsize · Σ x²)^−beta` over `nsize` neighbouring channels (odd).
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -18,7 +18,7 @@ from ..lowering_context import platform
 from ..registry import OPS, op
 from ..schema import ABSENT, Count, Ignored, OptionalTensor, Positive, Shape, Tensor
 from ..spatial import channels_last, check_float, check_rank, per_axis, widen
-from ..traits import Traits
+from ..traits import Layer, Quantized, Traits
 
 Layout = Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"]
 _SLICED = 32  # windows of up to this many elements are unrolled into strided slices
@@ -195,7 +195,19 @@ def _geometry(
     return Window(first, kernel, stride, pad, tuple(high), tuple(out))
 
 
-@op(aliases=("_npx_pooling", "Pooling_v1"))
+def _quantizable(p: Mapping[str, Any]) -> bool:
+    is_image = len(p["kernel"]) == 2 or p["global_pool"]
+    return p["pool_type"] in ("max", "avg") and p["layout"] in (None, "NCHW") and is_image
+
+
+@op(
+    aliases=("_npx_pooling", "Pooling_v1"),
+    traits=Traits(
+        has_named_output=True,
+        layer=Layer.POOLING,
+        quantized=Quantized("_contrib_quantized_pooling", accepts=_quantizable),
+    ),
+)
 def Pooling(
     data: Tensor,
     *,
@@ -290,7 +302,7 @@ def _weight_shape(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple
     floating=True,
     complete=_weight_shape,
     named=lambda p: ("data", "weight") if p.sample_type == "bilinear" else (),
-    traits=Traits(initializers={"weight": '["bilinear", {}]'}),
+    traits=Traits(initializers={"weight": '["bilinear", {}]'}, has_named_output=True),
 )
 def UpSampling(
     *data: Tensor,

@@ -31,7 +31,7 @@ from ..schema import (
     When,
 )
 from ..spatial import channels_last, check_rank, check_shape, known, per_axis
-from ..traits import MOVING_STATISTICS
+from ..traits import ONE, Traits
 from .conv import Layout, Tune, _channels_at, _weight_shape
 from .pool import Pooling
 from .rnn import RNN, _complete, _shapes
@@ -308,7 +308,7 @@ def _wide_inputs(*names: str) -> Any:
     complete=_channel_shapes,
     complete_dtype=_wide_inputs("gamma", "beta", "moving_mean", "moving_var"),
     writes_aux=lambda p, train: False,
-    traits=MOVING_STATISTICS,
+    traits=Traits(initializers={"moving_var": ONE}),
     output_names=("output", "min_output", "max_output"),
 )
 def _contrib_quantized_batch_norm(

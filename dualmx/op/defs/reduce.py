@@ -51,7 +51,8 @@ def reduction(name: str, fn: Reducer, doc: str, storage: StorageRule | None, *al
     Raises:
         ArgumentError: an axis out of range or named twice.
     """
-    op(name=name, aliases=aliases, traits=Traits(storage=storage))(body)
+    method = "" if name.startswith("_") else name
+    op(name=name, aliases=aliases, traits=Traits(storage=storage), method=method)(body)
 
 
 def total(x: jax.Array, axes: tuple[int, ...]) -> jax.Array:
@@ -125,7 +126,7 @@ for _name, _fn, _doc, _rule, *_aliases in TABLE:
     reduction(_name, _fn, _doc, _rule, *_aliases)
 
 
-@op(name="norm", aliases=("_sparse_norm",), traits=stored(StorageRule.NORM))
+@op(name="norm", aliases=("_sparse_norm",), traits=stored(StorageRule.NORM), method="norm")
 def norm(
     data: Tensor, *, ord: int = 2, axis: Axes = None, out_dtype: OptDType = None, keepdims: bool = False
 ) -> jax.Array:
@@ -172,14 +173,14 @@ def _arg_extremum(name: str, pick: Any, doc: str) -> None:
     Raises:
         ArgumentError: an axis out of range.
     """
-    op(name=name, traits=CONSTANT)(body)
+    op(name=name, traits=CONSTANT, method=name)(body)
 
 
 _arg_extremum("argmax", jnp.max, "Position of the largest element along `axis`, the first one if several tie.")
 _arg_extremum("argmin", jnp.min, "Position of the smallest element along `axis`, the first one if several tie.")
 
 
-@op(name="argmax_channel", traits=CONSTANT)
+@op(name="argmax_channel", traits=CONSTANT, method="argmax_channel")
 def argmax_channel(data: Tensor) -> jax.Array:
     """Position of the largest element along axis 1, the first one if several tie.
 

@@ -15,7 +15,7 @@ from ...core.errors import ArgumentError
 from ..registry import op
 from ..schema import ABSENT, Count, OptionalTensor, Shape, Tensor, UntypedTensor, When
 from ..shape_rules import convert, one_axis
-from ..traits import CONSTANT
+from ..traits import CONSTANT, Traits
 from .binary import common
 from .index import as_index
 from .linalg import pinv
@@ -192,7 +192,7 @@ def _npi_positions(data: Tensor, *, at: Shape, axis: int = 0) -> jax.Array:
     return jnp.where(hole, jnp.zeros((), data.dtype), found)
 
 
-@op(dynamic=True)
+@op(dynamic=True, traits=Traits(is_mask_selection=True))
 def _contrib_boolean_mask(data: Tensor, index: UntypedTensor, *, axis: int = 0) -> jax.Array:
     """Select the slices of `data` along `axis` whose element of `index` is not 0; computed at once.
 
@@ -224,7 +224,7 @@ def _pair(p: Any) -> int:
     return 2 if p.ret_typ == "both" else 1
 
 
-@op(aliases=("_npx_topk",), outputs=_pair)
+@op(aliases=("_npx_topk",), outputs=_pair, method="topk")
 def topk(
     data: Tensor,
     *,
@@ -254,7 +254,7 @@ def topk(
     return values if ret_typ == "value" else (values, found.astype(dtype))
 
 
-@op(aliases=("_npi_sort",), output_names=("output0",))
+@op(aliases=("_npi_sort",), output_names=("output0",), method="sort")
 def sort(data: Tensor, *, axis: int | None = -1, is_ascend: bool = True) -> jax.Array:
     """Sort along `axis`, or the flattened array without `axis`."""
     source, at = _flatten_unless_axis(data, axis)
@@ -264,7 +264,7 @@ def sort(data: Tensor, *, axis: int | None = -1, is_ascend: bool = True) -> jax.
     return jnp.flip(jnp.sort(jnp.flip(source, at), at, stable=True), at)
 
 
-@op(aliases=("_npi_argsort",), traits=CONSTANT)
+@op(aliases=("_npi_argsort",), traits=CONSTANT, method="argsort")
 def argsort(data: Tensor, *, axis: int | None = -1, is_ascend: bool = True, dtype: IndexType = "float32") -> jax.Array:
     """Positions, as `dtype`, that sort along `axis` (of the flattened array without `axis`); equal elements keep
     their order."""

@@ -17,7 +17,7 @@ from ..registry import op
 from ..runtime_scalars import Params, define_runtime_form
 from ..schema import FLOAT32_EXACT_INTS, Axes, Count, Positive, Shape, Tensor, UntypedTensor, to_shape
 from ..shape_rules import many_axes, one_axis
-from ..traits import StorageRule, stored
+from ..traits import NAMED_OUTPUT, Layer, Quantized, StorageRule, Traits, stored
 from .binary import common
 from .index import constant
 
@@ -100,7 +100,7 @@ def _one_length(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[i
     return {"data": tuple(n or prod(out) // rest for n in data)} if prod(out) % rest == 0 else {}
 
 
-@op(name="Reshape", aliases=("reshape",), complete=_one_length)
+@op(name="Reshape", aliases=("reshape",), complete=_one_length, traits=Traits(layer=Layer.ARRANGEMENT))
 def reshape(
     data: Tensor, *, shape: Shape = (), reverse: bool = False, target_shape: Shape = (), keep_highest: bool = False
 ) -> jax.Array:
@@ -127,7 +127,7 @@ def _span(begin: int | None, end: int | None, ndim: int, side: str) -> tuple[int
     return b, e
 
 
-@op(aliases=("_npx_reshape_like",))
+@op(aliases=("_npx_reshape_like",), method="reshape_like")
 def reshape_like(
     lhs: Tensor,
     rhs: UntypedTensor,
@@ -152,13 +152,18 @@ def reshape_like(
     return lhs.reshape(shape)
 
 
-@op(name="Flatten", aliases=("flatten", "_npx_batch_flatten"))
+@op(
+    name="Flatten",
+    aliases=("flatten", "_npx_batch_flatten"),
+    traits=Traits(layer=Layer.ARRANGEMENT, quantized=Quantized("_contrib_quantized_flatten")),
+    method="flatten",
+)
 def flatten(data: Tensor) -> jax.Array:
     """Keep axis 0 and merge all others: (n, d1, d2, …) -> (n, d1·d2·…); a 1-d array becomes (n, 1)."""
     return data.reshape(data.shape[0], prod(data.shape[1:]))
 
 
-@op()
+@op(method="transpose")
 def transpose(data: Tensor, *, axes: Shape = ()) -> jax.Array:
     """Permute the axes: axis i of the result is axis `axes[i]` of `data`; without `axes` their order is reversed."""
     order = many_axes(axes, data.ndim, "axes") if axes else tuple(range(data.ndim))[::-1]
@@ -167,19 +172,19 @@ def transpose(data: Tensor, *, axes: Shape = ()) -> jax.Array:
     return jnp.transpose(data, order)
 
 
-@op(name="SwapAxis", aliases=("swapaxes", "_npi_swapaxes"))
+@op(name="SwapAxis", aliases=("swapaxes", "_npi_swapaxes"), traits=NAMED_OUTPUT, method="swapaxes")
 def swap_axis(data: Tensor, *, dim1: int = 0, dim2: int = 0) -> jax.Array:
     """Exchange the axes `dim1` and `dim2`."""
     return jnp.swapaxes(data, one_axis(dim1, data.ndim, "dim1"), one_axis(dim2, data.ndim, "dim2"))
 
 
-@op(aliases=("_npi_expand_dims",))
+@op(aliases=("_npi_expand_dims",), method="expand_dims")
 def expand_dims(data: Tensor, *, axis: int) -> jax.Array:
     """Insert an axis of length 1 at position `axis` of the result: (2, 3) with axis=-1 -> (2, 3, 1)."""
     return jnp.expand_dims(data, one_axis(axis, data.ndim + 1))
 
 
-@op()
+@op(method="squeeze")
 def squeeze(data: Tensor, *, axis: Axes = None) -> jax.Array:
     """Drop the axes `axis`, which must have length 1 (all such axes by default); at least one axis is left."""
     if axis is None:
@@ -208,14 +213,14 @@ def _stretch(data: Any, shape: tuple[int, ...]) -> Any:
     return jnp.broadcast_to(data, shape)
 
 
-@op()
+@op(method="broadcast_to")
 def broadcast_to(data: Tensor, *, shape: Shape = ()) -> jax.Array:
     """Repeat axes of length 1 so that the result has `shape`; a 0 in `shape` keeps the length of the input."""
     _per_axis(shape, data.ndim, "shape")
     return _stretch(data, tuple(want or have for have, want in zip(data.shape, shape, strict=True)))
 
 
-@op()
+@op(method="broadcast_like")
 def broadcast_like(lhs: Tensor, rhs: UntypedTensor, *, lhs_axes: Axes = None, rhs_axes: Axes = None) -> jax.Array:
     """Repeat axes of length 1 of `lhs` as in `rhs`: all, or, given both, `lhs_axes` to the lengths of `rhs_axes`.
 
@@ -234,7 +239,7 @@ def broadcast_like(lhs: Tensor, rhs: UntypedTensor, *, lhs_axes: Axes = None, rh
     return _stretch(lhs, tuple(shape))
 
 
-@op(aliases=("broadcast_axes",))
+@op(aliases=("broadcast_axes",), method="broadcast_axes")
 def broadcast_axis(data: Tensor, *, axis: Shape = (), size: Shape = ()) -> jax.Array:
     """Repeat `data` along the axes `axis`, which must have length 1, `size` times each."""
     shape = list(data.shape)
@@ -251,7 +256,7 @@ def _image(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape
 
 
-@op()
+@op(method="depth_to_space")
 def depth_to_space(data: Tensor, *, block_size: Positive) -> jax.Array:
     """Move channels into blocks of pixels: (n, b·b·c, h, w) -> (n, c, h·b, w·b), `b` being `block_size`."""
     b, (n, c, h, w) = block_size, _image(data.shape)
@@ -261,7 +266,7 @@ def depth_to_space(data: Tensor, *, block_size: Positive) -> jax.Array:
     return blocks.transpose(0, 3, 4, 1, 5, 2).reshape(n, c // (b * b), h * b, w * b)
 
 
-@op()
+@op(method="space_to_depth")
 def space_to_depth(data: Tensor, *, block_size: Positive) -> jax.Array:
     """Move blocks of pixels into channels: (n, c, h·b, w·b) -> (n, b·b·c, h, w), `b` being `block_size`."""
     b, (n, c, h, w) = block_size, _image(data.shape)
@@ -271,7 +276,7 @@ def space_to_depth(data: Tensor, *, block_size: Positive) -> jax.Array:
     return blocks.transpose(0, 3, 5, 1, 2, 4).reshape(n, c * b * b, h // b, w // b)
 
 
-@op()
+@op(method="diag")
 def diag(data: Tensor, *, k: int = 0, axis1: int = 0, axis2: int = 1) -> jax.Array:
     """Read the `k`-th diagonal, or make a matrix from it.
 
@@ -288,7 +293,7 @@ def diag(data: Tensor, *, k: int = 0, axis1: int = 0, axis2: int = 1) -> jax.Arr
     return jnp.diagonal(data, k, a, b)
 
 
-@op(aliases=("flip",))
+@op(aliases=("flip",), method="flip")
 def reverse(data: Tensor, *, axis: Shape) -> jax.Array:
     """Reverse the order of elements along every axis in `axis`; an axis named twice stays as it is."""
     axes = [one_axis(a, data.ndim) for a in axis]
@@ -599,7 +604,13 @@ def _complete_stack(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tup
     name="Concat",
     aliases=("concat",),
     complete=_siblings,
-    traits=stored(StorageRule.STACK_ROWS, keeps_result=True),
+    traits=stored(
+        StorageRule.STACK_ROWS,
+        keeps_result=True,
+        has_named_output=True,
+        layer=Layer.ARRANGEMENT,
+        quantized=Quantized("_contrib_quantized_concat"),
+    ),
 )
 def concat(*args: Tensor, num_args: Count = 0, dim: int = 1) -> jax.Array:
     """Join the inputs along axis `dim`, along which their lengths add up; all other lengths are equal."""
@@ -655,7 +666,7 @@ def _parts(data: Any, cuts: list[int], axis: int, squeeze_axis: bool) -> tuple[A
     return tuple(parts)
 
 
-@op(name="SliceChannel", aliases=("split",), outputs=lambda p: p.num_outputs)
+@op(name="SliceChannel", aliases=("split",), outputs=lambda p: p.num_outputs, method="split")
 def slice_channel(
     data: Tensor, *, num_outputs: Positive, axis: int = 1, squeeze_axis: bool = False
 ) -> tuple[jax.Array, ...]:
@@ -690,7 +701,7 @@ def _split_v2(
     return _parts(data, cuts, axis, squeeze_axis)
 
 
-@op(aliases=("_npi_tile",))
+@op(aliases=("_npi_tile",), method="tile")
 def tile(data: Tensor, *, reps: Shape) -> jax.Array:
     """Repeat the whole array `reps[i]` times along axis i; shape and `reps` are aligned at the last axis."""
     if any(r < 0 for r in reps):
@@ -698,7 +709,7 @@ def tile(data: Tensor, *, reps: Shape) -> jax.Array:
     return jnp.tile(data, reps)
 
 
-@op(aliases=("_np_repeat",))
+@op(aliases=("_np_repeat",), method="repeat")
 def repeat(data: Tensor, *, repeats: Count, axis: int | None = None) -> jax.Array:
     """Repeat each element `repeats` times along `axis`, or of the flattened array without `axis`."""
     if axis is None:
@@ -710,7 +721,7 @@ def repeat(data: Tensor, *, repeats: Count, axis: int | None = None) -> jax.Arra
     return wide.reshape(*data.shape[:axis], data.shape[axis] * repeats, *data.shape[axis + 1 :])
 
 
-@op(name="Pad", aliases=("pad",))
+@op(name="Pad", aliases=("pad",), method="pad")
 def pad(
     data: Tensor, *, mode: Literal["constant", "edge", "reflect"], pad_width: Shape, constant_value: float = 0.0
 ) -> jax.Array:
