@@ -98,7 +98,7 @@ class Quantized:
     accepts: Callable[[Mapping[str, Any]], bool] = lambda p: True
 
 
-class IndexBounds(NamedTuple):
+class IndexRange(NamedTuple):
     """What the second input of an operator, indices, must satisfy.
 
     Attributes:
@@ -160,7 +160,7 @@ class Traits:
     zero_stays: Callable[[float], bool] | None = None
     row_update: RowUpdate = RowUpdate.DENSE
     not_finite: str = ""
-    index_bounds: Callable[[Mapping[str, Any], Shapes], IndexBounds | None] | None = None
+    index_bounds: Callable[[Mapping[str, Any], Shapes], IndexRange | None] | None = None
     is_mask_selection: bool = False
     float32_parameters: bool = False
     layer: Layer | None = None

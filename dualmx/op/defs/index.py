@@ -33,7 +33,7 @@ from ..schema import (
     UntypedTensor,
 )
 from ..shape_rules import many_axes, one_axis
-from ..traits import CONSTANT, IndexBounds, Layer, Quantized, Shapes, StorageRule, Traits, stored
+from ..traits import CONSTANT, IndexRange, Layer, Quantized, Shapes, StorageRule, Traits, stored
 
 
 def ranges(shape: Sequence[int], begin: tuple, end: tuple, step: tuple) -> list[range]:
@@ -304,11 +304,11 @@ def rows(table: jax.Array, index: jax.Array, axis: int, mode: str) -> jax.Array:
     return table.at[at].get(mode="promise_in_bounds")
 
 
-def _take_bounds(p: Mapping[str, Any], shapes: Shapes) -> IndexBounds | None:
+def _take_bounds(p: Mapping[str, Any], shapes: Shapes) -> IndexRange | None:
     if p["mode"] != "raise":
         return None
     length = shapes[0][p["axis"]]
-    return IndexBounds((length,), False, False, False, f"take: an index is outside [0, {length}), and mode='raise'")
+    return IndexRange((length,), False, False, False, f"take: an index is outside [0, {length}), and mode='raise'")
 
 
 @op(aliases=("_npi_take",), traits=stored(StorageRule.TAKE_ROWS, index_bounds=_take_bounds), method="take")
@@ -415,9 +415,9 @@ def _scatter_shape(data: jax.Array, indices: jax.Array, shape: tuple[int, ...]) 
     return points
 
 
-def _gather_bounds(p: Mapping[str, Any], shapes: Shapes) -> IndexBounds:
+def _gather_bounds(p: Mapping[str, Any], shapes: Shapes) -> IndexRange:
     lengths = shapes[0][: shapes[1][0]]
-    return IndexBounds(lengths, True, True, True, f"gather_nd: an index is out of bounds for {lengths}")
+    return IndexRange(lengths, True, True, True, f"gather_nd: an index is out of bounds for {lengths}")
 
 
 @op(aliases=("_npi_gather_nd", "_npx_gather_nd"), traits=Traits(index_bounds=_gather_bounds))
