@@ -193,27 +193,24 @@ _BN: dict[str, Any] = {
     "complete_dtype": _aux_dtypes,
     "writes_aux": lambda p, train: train and not p.use_global_stats,
     "mutates": lambda p: (1,) if p.fix_gamma else (),
-    "traits": MOVING_STATISTICS,
 }
 
 
 @op(
     aliases=("_npx_batch_norm", "BatchNorm_v1"),
-    **_BN
-    | {
-        "traits": replace(
-            MOVING_STATISTICS,
-            has_named_output=True,
-            layer=Layer.NORMALIZATION,
-            quantized=Quantized(
-                "_contrib_quantized_batch_norm",
-                is_calibrated=True,
-                needs_range=True,
-                data_inputs=1,
-                accepts=lambda p: p["axis"] == 1 and not p["output_mean_var"],
-            ),
-        )
-    },
+    **_BN,
+    traits=replace(
+        MOVING_STATISTICS,
+        has_named_output=True,
+        layer=Layer.NORMALIZATION,
+        quantized=Quantized(
+            "_contrib_quantized_batch_norm",
+            is_calibrated=True,
+            needs_range=True,
+            data_inputs=1,
+            accepts=lambda p: p["axis"] == 1 and not p["output_mean_var"],
+        ),
+    ),
 )
 def BatchNorm(
     data: Tensor,
@@ -248,7 +245,7 @@ def BatchNorm(
     )  # fmt: skip
 
 
-@op(**_BN)
+@op(**_BN, traits=MOVING_STATISTICS)
 def _contrib_BatchNormWithReLU(
     data: Tensor,
     gamma: UntypedTensor,
@@ -279,7 +276,7 @@ def _several(p: Any, train: bool) -> bool:
     return train and not p.use_global_stats and p.ndev > 1
 
 
-@op(**_BN, joint=_several)
+@op(**_BN, joint=_several, traits=MOVING_STATISTICS)
 def _contrib_SyncBatchNorm(
     data: Tensor,
     gamma: UntypedTensor,
