@@ -22,6 +22,7 @@ from ..profiler import set_kvstore_handle
 from ..ps import WorkerNode, current_worker
 from ..ps.elastic_worker import ElasticWorker
 from ..ps.journal import Journal
+from ..ps.protocol import UNCHANGED, Command, Factor, PutMode, SetOptimizer, UpdateOptimizer, header
 from ..ps.row_requests import is_row_sliced, push_rows
 from ..ps.worker import KVWorker, PushFuture
 from ..sparse import RowSparseNDArray
@@ -51,9 +52,6 @@ class MemberStore(KVStore):
     _restored = 0
     _contributes_zero = False  # what is pushed does not count: this worker has no samples in this batch
 
-    def _meta(self, op: str, **more: Any) -> dict[str, Any]:
-        return {"op": op, "store": self._number, **more}
-
     def send_command_to_servers(self, head: int, body: str) -> None:
         """Send a command to all servers, which log those that they do not know.
 
@@ -64,8 +62,8 @@ class MemberStore(KVStore):
         Raises:
             ArgumentError: a server cannot do it. MXNetError: a server is gone.
         """
-        message = self._meta("command", head=int(head), body=str(body))
-        self._kv.wait(self._kv.ask_all("kvstore.send_command_to_servers", message))
+        command = header(Command(self._number, int(head), str(body)))
+        self._kv.wait(self._kv.ask_all("kvstore.send_command_to_servers", command))
 
     _send_command_to_servers = send_command_to_servers
 
@@ -178,7 +176,7 @@ class DistKVStore(MemberStore):
         self._optimizer: Optimizer | None = None
         self._sent_settings: dict[str, Any] = {}
         self._sent_schedule: dict[str, Any] | None = None
-        self._sent_multipliers: dict[Any, list[Any]] = {}
+        self._sent_multipliers: dict[Any, Factor] = {}
         self._push_order: dict[Any, None] = {}  # of the first pushes of keys
         self._told_order = 0
         self._unsliced = False
@@ -221,10 +219,9 @@ class DistKVStore(MemberStore):
         """Send initial values; servers keep what they have already."""
         arrays = {k: group[0].asnumpy() for k, group in pairs}
         tables = [k for k in arrays if self._specs[k].stype == "row_sparse"]
-        more: dict[str, Any] = {"tables": tables} if tables else {}
         if self._unsliced and self._worker.is_restarted:
             self._drop_slices(list(arrays))
-        self._kv.wait(self._kv.put(self._number, arrays, **more))
+        self._kv.wait(self._kv.put(self._number, arrays, tables=tables or None))
 
     def _drop_slices(self, keys: Sequence[Any]) -> None:
         """Make servers drop all slices of complete keys but the first,
@@ -452,7 +449,7 @@ class DistKVStore(MemberStore):
         """Replace a stored value by that of rank 0, updating nothing."""
         self._check_array("push", key, value)
         if self.rank == 0:
-            self._kv.wait(self._kv.put(self._number, {key: value.asnumpy()}, mode="reset"))
+            self._kv.wait(self._kv.put(self._number, {key: value.asnumpy()}, PutMode.RESET))
         self._kv.drop_prefetched()
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
@@ -543,8 +540,8 @@ class DistKVStore(MemberStore):
         """Hand the servers the optimizer; one that is a `default` only where they have none."""
         sent = multipliers(optimizer, self._specs)
         step, order = self._kv.next_setup_step(self._number), list(self._push_order)
-        message = self._meta("optimizer", config=config, factors=sent, order=order, step=step, default=default)
-        self._kv.wait(self._kv.ask_all("kvstore.set_optimizer", message))
+        record = SetOptimizer(self._number, config, sent, order, step, default)
+        self._kv.wait(self._kv.ask_all("kvstore.set_optimizer", header(record)))
 
     def _unslice_keys(self) -> None:
         """Move keys that are stored in slices to one server each."""
@@ -558,7 +555,7 @@ class DistKVStore(MemberStore):
             self._kv.wait(self._kv.drop(self._number, sliced))
         self._know(sliced, whole=True)
         if self.rank == 0:
-            self._kv.wait(self._kv.put(self._number, values, mode="fresh"))
+            self._kv.wait(self._kv.put(self._number, values, PutMode.FRESH))
 
     def _send_optimizer_changes(self, keys: Any) -> None:
         """Send what has changed in the optimizer since the servers last heard of it, before `keys` are pushed."""
@@ -567,16 +564,15 @@ class DistKVStore(MemberStore):
         changed = {k: v for k, v in now.items() if k not in sent or sent[k] != v} if now != sent else {}
         fresh = [f for f in multipliers(self._optimizer, keys) if self._sent_multipliers.get(f[0]) != f]
         schedule = schedule_of(self._optimizer) if self._optimizer.lr_scheduler is not None else None
-        more: dict[str, Any] = {} if schedule == self._sent_schedule else {"schedule": schedule}
-        if len(self._push_order) != self._told_order:
-            more["order"] = list(self._push_order)
-        if not changed and not fresh and not more:
+        new_schedule = UNCHANGED if schedule == self._sent_schedule else schedule
+        order = list(self._push_order) if len(self._push_order) != self._told_order else None
+        if not changed and not fresh and order is None and new_schedule is UNCHANGED:
             return
         self._wait_for_pushes(
             list(self._pending_pushes)
         )  # rounds under way are made with the old settings, whatever is repeated
-        message = self._meta("set", settings=changed, factors=fresh, **more)
-        self._kv.wait(self._kv.ask_all("change of the optimizer's settings", message))
+        record = UpdateOptimizer(self._number, changed, fresh, new_schedule, order)
+        self._kv.wait(self._kv.ask_all("change of the optimizer's settings", header(record)))
         self._sent_settings, self._sent_schedule, self._told_order = now, schedule, len(self._push_order)
         self._sent_multipliers.update((f[0], f) for f in fresh)
 

@@ -10,6 +10,7 @@ from .. import lr_scheduler as schedules
 from ..core.errors import ArgumentError, suggest
 from ..optimizer import Optimizer
 from ..optimizer.optimizer import OPTIMIZERS
+from ..ps.protocol import Factor
 
 # Each element's update depends on that element alone, so that slices of an array can be updated apart.
 ELEMENTWISE = (
@@ -75,8 +76,8 @@ def schedule_of(optimizer: Optimizer) -> dict[str, Any] | None:
     return {"name": type(schedule).__name__, "settings": held}
 
 
-def multipliers(optimizer: Optimizer, keys: Iterable[Any]) -> list[list[Any]]:
-    """`[key, lr_mult, wd_mult, name]` of each key."""
+def multipliers(optimizer: Optimizer, keys: Iterable[Any]) -> list[Factor]:
+    """The multipliers of each key."""
     params, names = optimizer.param_dict, optimizer.idx2name
     rates, decays = optimizer.lr_mult, optimizer.wd_mult
     found = []
@@ -87,7 +88,7 @@ def multipliers(optimizer: Optimizer, keys: Iterable[Any]) -> list[list[Any]]:
         else:
             rate = rates[key] if key in rates else rates.get(name, 1.0)
             decay = decays[key] if key in decays else decays.get(name, 1.0)
-        found.append([key, float(rate), float(decay), str(key if name is None else name)])
+        found.append((key, float(rate), float(decay), str(key if name is None else name)))
     return found
 
 

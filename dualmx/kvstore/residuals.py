@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..ps.journal import Journal
+from ..ps.protocol import RESIDUAL_RECORDS, ResidualRecord, header
 from ..ps.store import Record, bytes_of
 
 
@@ -37,8 +38,8 @@ class Residuals:
         if not back:
             journal.remove()
         for record in journal.replay():
-            values = np.frombuffer(record.data(), np.float32).reshape(record.field("shape", list))
-            self._remember(record.field("key", (str, int)), record.field("round", int), values)
+            key, turn, shape = RESIDUAL_RECORDS.read(record)
+            self._remember(key, turn, np.frombuffer(record.data(), np.float32).reshape(shape))
 
     @property
     def empty(self) -> bool:
@@ -70,8 +71,8 @@ class Residuals:
 
 
 def _record(key: Any, turn: int, total: np.ndarray) -> Record:
-    meta = {"op": "total", "key": key, "round": turn, "shape": list(total.shape)}
-    return meta, [bytes_of(np.ascontiguousarray(total).reshape(-1))]
+    record = ResidualRecord(key, turn, list(total.shape))
+    return header(record), [bytes_of(np.ascontiguousarray(total).reshape(-1))]
 
 
 __all__ = ["Residuals"]

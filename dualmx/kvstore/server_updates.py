@@ -18,13 +18,24 @@ from .. import profiler
 from ..core import malloc
 from ..core.context import Context
 from ..core.dtypes import is_float
-from ..core.errors import ArgumentError, FormatError, MXNetError
+from ..core.errors import ArgumentError, MXNetError
 from ..ndarray import NDArray, array, flush
 from ..ndarray.zero_copy import COPY_BELOW, as_numpy_view, from_borrowed_numpy
 from ..optimizer import Nadam, Optimizer, Updater, get_updater
 from ..parallel import jax_distributed
 from ..profiler.profiler import control
 from ..ps import Job, ServerNode, run_scheduler
+from ..ps.protocol import (
+    OPTIMIZER_REQUESTS,
+    UNCHANGED,
+    Command,
+    Factor,
+    Key,
+    LoadStates,
+    SetOptimizer,
+    UpdateOptimizer,
+    header,
+)  # fmt: skip
 from ..ps.server import Record
 from ..ps.sparse_rows import IndexedSlices, MutableTable, Value, dense
 from ..ps.store import Shard, Store
@@ -40,20 +51,18 @@ OPTIMIZER, PROFILER = 0, 5
 CALLS = ("set_config", "set_state", "pause", "resume", "dump")
 
 
-def handle_command(message: Message) -> Record:
-    """Handle a worker's `send_command_to_servers`.
+def run_command(head: int, body: str) -> None:
+    """Run a worker's `send_command_to_servers`.
 
     Raises:
         ArgumentError: an optimizer as a pickle, or no call of the profiler.
     """
-    head, body = message.field("head", int), message.field("body", str)
     if head == PROFILER:
         _profile(body)
     elif head == OPTIMIZER:
         raise ArgumentError("command 0: servers take no pickled optimizers; use set_optimizer")
     else:
         _log.warning("server %s: unknown command (%d, %r)", os.environ.get("DMLC_RANK", "?"), head, body[:200])
-    return {}, []
 
 
 def _profile(body: str) -> None:
@@ -118,7 +127,7 @@ class StoreUpdater:
         self.optimizer, self._store = optimizer, store
         self.updater: Updater = get_updater(optimizer)
         self._weights: dict[tuple[Any, int], tuple[Value, NDArray]] = {}
-        self._multipliers: dict[Any, list[Any]] = {}
+        self._multipliers: dict[Key, Factor] = {}
         self._order: list[Any] = []
         self._group_counts: dict[tuple[int, ...], int] = {}  # how often slices came together
         self._frequent_groups: set[tuple[int, ...]] = set()
@@ -267,39 +276,22 @@ class StoreUpdater:
         made = array(dense(shard.value).reshape(_shape(shard)), ctx=_CPU, dtype=shard.value.dtype)
         return with_storage(made, "row_sparse") if shard.is_row_sparse else made
 
-    def set_factors(self, factors: Any) -> None:
-        """Take over `[key, lr_mult, wd_mult, name]` of keys.
-
-        Raises:
-            FormatError: something else.
-        """
-        if not isinstance(factors, list):
-            raise FormatError("factors: expected a list")
+    def set_factors(self, factors: list[Factor]) -> None:
+        """Take over multipliers of keys."""
         self._compiled.clear()
         numbers: dict[Any, list[int]] = {}
         for key, number in self._store.shards:
             numbers.setdefault(key, []).append(number)
         opt = self.optimizer
-        for one in factors:
-            if not (isinstance(one, list) and len(one) == 4 and isinstance(one[0], (int, str))):
-                raise FormatError(f"factors: {one!r}: expected key, lr_mult, wd_mult, name")
-            key, rate, decay, name = one
-            if not isinstance(rate, float) or not isinstance(decay, float) or not isinstance(name, str):
-                raise FormatError(f"factors: {one!r}: expected key, lr_mult, wd_mult, name")
-            self._multipliers[key] = one
+        for key, rate, decay, name in factors:
+            self._multipliers[key] = key, rate, decay, name
             for number in numbers.get(key, ()):
                 index = index_of(key, number)
                 opt.lr_mult[index], opt.wd_mult[index] = rate, decay
                 opt.idx2name[index] = name  # type: ignore[index]
 
-    def set_order(self, order: Any) -> None:
-        """Take over the order in which keys are updated, where one process would update one after the other.
-
-        Raises:
-            FormatError: something else.
-        """
-        if not isinstance(order, list) or not all(isinstance(key, (int, str)) for key in order):
-            raise FormatError(f"order: {order!r}: expected a list of keys")
+    def set_order(self, order: list[Key]) -> None:
+        """Take over the order in which keys are updated, where one process would update one after the other."""
         self._compiled.clear()
         self._order = order
         turns = {key: (i, len(order)) for i, key in enumerate(order)}
@@ -311,7 +303,7 @@ class StoreUpdater:
 
     # -- states
 
-    def dump(self) -> tuple[dict[str, Any], list[Any]]:
+    def dump(self) -> tuple[list[Any], list[Any]]:
         """States and update counts of all slices here."""
         payload: list[np.ndarray] = []
         counts = self.optimizer._index_update_count
@@ -321,34 +313,30 @@ class StoreUpdater:
             if index in self.updater.states:
                 tree = flatten(self.updater.states[index], payload)
                 trees.append([shard.key, shard.number, counts.get(index, 0), tree])
-        return {"states": trees, "num_update": self.optimizer.num_update}, [p for p in payload if p.size]
+        return trees, [p for p in payload if p.size]
 
     def log_records(self, number: int) -> Iterator[Record]:
         """Requests that make an equal updater."""
         factors = list(self._multipliers.values())
-        record = {"config": to_config(self.optimizer), "factors": factors, "order": self._order}
-        yield {"op": "optimizer", "store": number, **record}, []
-        meta, payload = self.dump()
-        yield {"op": "load", "store": number, **meta}, payload
+        yield header(SetOptimizer(number, to_config(self.optimizer), factors, self._order)), []
+        states, payload = self.dump()
+        yield header(LoadStates(number, states, self.optimizer.num_update)), payload
 
-    def load(self, message: Message) -> None:
+    def load(self, states: LoadStates, data: memoryview) -> None:
         """Take over states and counts of slices.
 
         Raises:
             FormatError: not what `dump` makes.
         """
-        reader, opt = StateReader(message.data()), self.optimizer
+        reader, opt = StateReader(data), self.optimizer
         self._compiled.clear()
-        for one in message.field("states", list):
-            if not (isinstance(one, list) and len(one) == 4 and isinstance(one[1], int) and isinstance(one[2], int)):
-                raise FormatError("states: expected key, slice, count, state")
-            key, number, count, tree = one
+        for key, number, count, tree in states.states:
             target = self._store.shard(key, number)
             index = index_of(key, number)
             self.updater.states[index] = on_device(_fitted(reader.unflatten(tree), target))
             self.updater.states_synced[index] = True
             opt._index_update_count[index] = count
-        opt.num_update = max(opt.num_update, message.field("num_update", int))
+        opt.num_update = max(opt.num_update, states.num_update)
 
 
 def _sum_terms(terms: list[NDArray]) -> NDArray:
@@ -394,33 +382,29 @@ class OptimizerRequests:
             yield from self._updaters[number].log_records(number)
 
     def __call__(self, op: str, store: Store, number: int, message: Message) -> tuple[dict[str, Any], list[Any]]:
-        if op == "command":
-            return handle_command(message)
-        if op == "optimizer":
-            if message.meta.get("default") is True and number in self._updaters:
-                return {}, []
-            made = StoreUpdater(from_config(message.meta.get("config")), store)
-            made.set_factors(message.meta.get("factors"))
-            made.set_order(message.meta.get("order"))
-            self._updaters[number] = made
-            store.apply, store.updater_sums = made.apply, True
-            return {}, []
-        updater = self._updaters.get(number)
-        if op not in ("set", "states", "load"):
-            raise FormatError(f"unknown request {op!r}")
-        if updater is None:
+        record, updater = OPTIMIZER_REQUESTS.read(message), self._updaters.get(number)
+        if isinstance(record, Command):
+            run_command(record.head, record.body)
+        elif isinstance(record, SetOptimizer):
+            if updater is None or not record.default:
+                made = self._updaters[number] = StoreUpdater(from_config(record.config), store)
+                made.set_factors(record.factors)
+                made.set_order(record.order)
+                store.apply, store.updater_sums = made.apply, True
+        elif updater is None:
             raise ArgumentError("the store has no optimizer; call set_optimizer first")
-        if op == "set":
-            update_settings(updater.optimizer, message.meta.get("settings"))
-            if "schedule" in message.meta:
-                updater.optimizer.lr_scheduler = build_schedule(message.meta["schedule"])
-            updater.set_factors(message.meta.get("factors"))
-            if "order" in message.meta:
-                updater.set_order(message.meta["order"])
-        elif op == "load":
-            updater.load(message)
+        elif isinstance(record, UpdateOptimizer):
+            update_settings(updater.optimizer, record.settings)
+            if record.schedule is not UNCHANGED:
+                updater.optimizer.lr_scheduler = build_schedule(record.schedule)
+            updater.set_factors(record.factors)
+            if record.order is not None:
+                updater.set_order(record.order)
+        elif isinstance(record, LoadStates):
+            updater.load(record, message.data())
         else:
-            return updater.dump()
+            states, payload = updater.dump()
+            return {"states": states, "num_update": updater.optimizer.num_update}, payload
         return {}, []
 
 
@@ -459,4 +443,4 @@ def serve_and_exit(role: str) -> None:
     sys.exit(0)
 
 
-__all__ = ["OptimizerRequests", "StoreUpdater", "handle_command", "serve", "serve_and_exit"]
+__all__ = ["OptimizerRequests", "StoreUpdater", "run_command", "serve", "serve_and_exit"]

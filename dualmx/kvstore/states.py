@@ -18,6 +18,7 @@ from ..ndarray import NDArray, array
 from ..ndarray.serialize import write_file
 from ..optimizer import Nadam
 from ..optimizer.state_file import dump_states, load_states
+from ..ps.protocol import LoadStates, StatesRequest, header
 from ..sparse import with_storage
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def gather_states(kv: DistKVStore, optimizer: Optimizer) -> dict[Any, Any]:
     """The states of all keys from all servers; the optimizer's counts are brought up to date."""
     found: dict[Any, dict[int, Any]] = {}
     counts: dict[Any, int] = {}
-    for reply in kv._kv.wait(kv._kv.ask_all("kvstore.save_optimizer_states", kv._meta("states"))):
+    for reply in kv._kv.wait(kv._kv.ask_all("kvstore.save_optimizer_states", header(StatesRequest(kv._number)))):
         reader = StateReader(reply.data())
         for key, number, count, tree in reply.field("states", list):
             found.setdefault(key, {})[number] = reader.unflatten(tree)
@@ -156,9 +157,9 @@ def send_states(kv: DistKVStore, states: dict[Any, Any], optimizer: Optimizer) -
             tree = flatten(slice_state(state, s.start, s.stop, known.slices[-1].stop), payload)
             trees.append([key, s.number, optimizer._index_update_count.get(key, 0), tree])
     what = "kvstore.load_optimizer_states"
-    more = {"num_update": optimizer.num_update, "step": kv._kv.next_setup_step(kv._number)}
+    step = kv._kv.next_setup_step(kv._number)
     return [
-        kv._kv.ask(server, what, kv._meta("load", states=trees, **more), payload)
+        kv._kv.ask(server, what, header(LoadStates(kv._number, trees, optimizer.num_update, step)), payload)
         for server, (trees, payload) in parts.items()
     ]
 

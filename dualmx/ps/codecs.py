@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class Codec(NamedTuple):
     threshold: float
 
     @classmethod
-    def from_meta(cls, told: Any) -> Codec | None:
+    def from_meta(cls, told: tuple[str, float] | None) -> Codec | None:
         """Return the code that a message tells of, None for none.
 
         Raises:
@@ -48,7 +48,7 @@ class Codec(NamedTuple):
         """
         if told is None:
             return None
-        if not (isinstance(told, list) and len(told) == 2 and told[0] in CODECS and isinstance(told[1], float)):
+        if told[0] not in CODECS:
             raise FormatError(f"code={told!r}: expected one of {', '.join(CODECS)} and a threshold")
         if told[0] == "2bit" and not told[1] > 0:
             raise FormatError(f"code={told!r}: expected a threshold above 0")

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from ..core.dtypes import as_dtype
+from .protocol import ContributionRecord, PutMode, header
 from .sparse_rows import INDEX, IndexedSlices
 from .store import CompletedRound, Gradient, Key, Record, Shard, Store, _sum, bytes_of
-from .van.frame import Message
+from .van.frame import PayloadReader
 
 
 class ElasticStore(Store):
@@ -34,8 +35,9 @@ class ElasticStore(Store):
     batch = 0
 
     def put(
-        self, key: Key, number: int, value: np.ndarray, shape: tuple[int, ...], mode: str = "init", table: bool = False
-    ) -> None:
+        self, key: Key, number: int, value: np.ndarray, shape: tuple[int, ...], mode: PutMode = PutMode.INIT,
+        table: bool = False,
+    ) -> None:  # fmt: skip
         """See `Store.put`; a new slice is as if it had been there always."""
         super().put(key, number, value, shape, mode, table)
         held = self.shard(key, number)
@@ -70,25 +72,21 @@ def contribution_records(number: int, store: Store) -> Iterator[Record]:
     for held in store.shards.values():
         for turn, seat in held.contributions.items():
             for rank, data in seat.items():
-                meta = {"op": "seated", "store": number, "key": held.key, "number": held.number}
-                meta |= {"round": turn, "rank": rank, "dtype": data.dtype.name}
-                if isinstance(data, IndexedSlices):
-                    meta["rows"] = len(data.ids)
+                rows = len(data.ids) if isinstance(data, IndexedSlices) else None
                 pieces = [data.ids, data.values] if isinstance(data, IndexedSlices) else [data]
-                yield meta, [bytes_of(p) for p in pieces if p.size]
+                record = ContributionRecord(number, held.key, held.number, turn, rank, data.dtype.name, rows)
+                yield header(record), [bytes_of(p) for p in pieces if p.size]
 
 
-def restore_contributions(store: Store, record: Message) -> None:
+def restore_contribution(store: Store, record: ContributionRecord, data: PayloadReader) -> None:
     """Put back what `contribution_records` told of."""
-    held = store.shard(record.field("key", (str, int)), record.field("number", int))
-    data, dtype = record.pieces(), as_dtype(record.field("dtype", str))
-    count = record.meta.get("rows")
-    ids = np.frombuffer(data.read(count * INDEX.itemsize), INDEX) if type(count) is int else None
+    held, dtype, rows = store.shard(record.key, record.number), as_dtype(record.dtype), record.rows
+    ids = np.frombuffer(data.read(rows * INDEX.itemsize), INDEX) if rows is not None else None
     size = held.value.size if ids is None else len(ids) * held.width
     found: Gradient = np.frombuffer(data.read(size * dtype.itemsize), dtype)
     if ids is not None:
         found = IndexedSlices(ids, found.reshape(-1, held.width), held.value.size)
-    held.contributions.setdefault(record.field("round", int), {})[record.field("rank", int)] = found
+    held.contributions.setdefault(record.round, {})[record.rank] = found
 
 
-__all__ = ["ElasticStore", "contribution_records", "restore_contributions"]
+__all__ = ["ElasticStore", "contribution_records", "restore_contribution"]

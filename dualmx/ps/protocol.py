@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import cache, partial
+from itertools import product
 from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -20,6 +21,7 @@ OP = "op"  # the word of a message that tells which record it is
 NULL = "sent as null"  # marks fields that are sent where they are None; others are left out then
 JSON = frozenset((str, int, float, bool, list, dict, NoneType))
 MAX_AWAITED = 64  # workers for whom one waits that are told
+UNCHANGED: Any = object()  # stands for a field that is left out, where None says something
 _ABSENT: Any = object()
 
 
@@ -56,19 +58,40 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
         read = _reader(parts[0])
         return lambda value: list(map(read, _of_type((list, tuple), value)))
     if origin is tuple:
+        kinds = [get_args(part) or (part,) for part in parts]
+        plain = (
+            set(product(*kinds)) if JSON.issuperset(sum(kinds, ())) else ()
+        )  # types of rows that are good as they are
         reads = [_reader(part) for part in parts]
-        return lambda row: tuple([r(v) for r, v in zip(reads, _of_type((list, tuple), row), strict=True)])
+        return lambda row: (
+            tuple(row)
+            if type(row) is list and tuple(map(type, row)) in plain
+            else tuple([read(value) for read, value in zip(reads, _of_type((list, tuple), row), strict=True)])
+        )
+    if hint is Any:
+        return partial(_of_type, tuple(JSON))
     return hint if issubclass(hint, StrEnum) else partial(parse, hint)
 
 
+class _Field(NamedTuple):
+    """A field of a record: its word in JSON, what reads it, its default."""
+
+    word: str
+    read: Callable[[Any], Any]
+    default: Any
+    is_null_sent: bool
+
+
 @cache
-def _fields(kind: Any) -> list[tuple[str, Callable[[Any], Any], Any, bool]]:
-    """Of each field the word in JSON, what reads it, its default, whether None is sent."""
+def _fields(kind: Any) -> list[_Field]:
     hints, defaults = get_type_hints(kind, include_extras=True), kind._field_defaults
     return [
-        (name.rstrip("_"), _reader(hints[name]), defaults.get(name, _ABSENT), NULL in get_args(hints[name]))
+        _Field(
+            name.rstrip("_"), _reader(hints[name]), defaults.get(name, _ABSENT),
+            name not in defaults or NULL in get_args(hints[name]),
+        )
         for name in kind._fields
-    ]
+    ]  # fmt: skip
 
 
 def parse(kind: type[R], meta: Any, op: str = "") -> R:
@@ -79,14 +102,12 @@ def parse(kind: type[R], meta: Any, op: str = "") -> R:
     """
     found = []
     for word, read, default, _ in _fields(kind):
-        value = meta.get(word, default) if isinstance(meta, dict) else None
-        if value is not default or default is _ABSENT:
-            try:
-                value = read(value)
-            except (ValueError, OverflowError):
-                shown = None if value is _ABSENT else value
-                raise FormatError(f"message {op or kind.__name__!r}: {word}={shown!r:.80}: not as expected") from None
-        found.append(value)
+        value = meta.get(word, default) if isinstance(meta, dict) else _ABSENT
+        try:
+            found.append(value if value is default and value is not _ABSENT else read(value))
+        except (ValueError, OverflowError):
+            shown = None if value is _ABSENT else value
+            raise FormatError(f"message {op or kind.__name__!r}: {word}={shown!r:.80}: not as expected") from None
     return kind(*found)
 
 
@@ -100,7 +121,7 @@ def header(record: Any) -> dict[str, Any]:
     kind = type(record)
     meta: dict[str, Any] = {OP: _OPS[kind]} if kind in _OPS else {}
     for (word, _, _, is_null_sent), value in zip(_fields(kind), record, strict=True):
-        if value is not None or is_null_sent:
+        if value is not UNCHANGED and (value is not None or is_null_sent):
             meta[word] = value
     return meta
 
@@ -165,6 +186,7 @@ Natural = Annotated[int, Limit(0, (1 << 63) - 1)]
 Rank = int
 Address = dict  # JSON of where a process listens
 Mark = tuple[Annotated[str, Limit(0, 100)], int, int]  # name of an order of samples, epoch, its first batch
+Factor = tuple[Key, float, float, str]  # key, lr_mult, wd_mult, name
 Change = tuple[int, list[int], list[int], list[int]]  # batch, ranks that joined, that went, that did not count
 
 
@@ -413,3 +435,258 @@ SCHEDULER_RECORDS = Messages(
         "attendance": RoundsRecord,
     }
 )  # fmt: skip
+
+
+# -- what servers are told
+
+
+class PutMode(StrEnum):
+    """Whether a slice is stored only if it is not there yet, anew, or as another value of what is there."""
+
+    INIT = "init"
+    FRESH = "fresh"
+    RESET = "reset"
+
+
+class PushOp(StrEnum):
+    """Whether the answer to a push is empty, or has the values after it."""
+
+    PUSH = "push"
+    PUSHPULL = "pushpull"
+
+
+class Hello(NamedTuple):
+    """A worker has another connection."""
+
+    rank: Rank
+    life: int
+
+
+class Open(NamedTuple):
+    """Make a store, unless it is there; `back`: the worker takes the place of one that died. See `Store`."""
+
+    store: int
+    sync: bool
+    slack: Annotated[Annotated[int, Limit(0, 1 << 62)] | None, NULL] = None
+    back: bool = False
+
+
+class Put(NamedTuple):
+    """Store slices: key, number, dtype, elements, shape of the whole array; `tables` are row_sparse."""
+
+    store: int
+    parts: list[tuple[Key, int, str, int, list]]
+    mode: PutMode = PutMode.INIT
+    tables: list[Key] | None = None
+    step: int | None = None
+
+
+class Push(NamedTuple):
+    """Gradients of slices: key, number, round; `apart`: of as many terms, `code`: packed, see `Codec`."""
+
+    op: PushOp
+    store: int
+    parts: list[tuple[Key, int, int]]
+    apart: int | None = None
+    code: tuple[str, float] | None = None
+    priority: int | None = None
+
+
+class PushRows(NamedTuple):
+    """Gradients of rows of slices: key, number, round, number of rows."""
+
+    store: int
+    parts: list[tuple[Key, int, int, int]]
+    priority: int | None = None
+
+
+class Pull(NamedTuple):
+    """The values of slices after a round: key, number, round."""
+
+    store: int
+    parts: list[tuple[Key, int, int]]
+    priority: int | None = None
+
+
+class PullRows(NamedTuple):
+    """Rows of slices after a round: key, number, round, number of rows or `ALL`."""
+
+    store: int
+    parts: list[tuple[Key, int, int, int]]
+    priority: int | None = None
+
+
+class Drop(NamedTuple):
+    """Forget slices: key, number."""
+
+    store: int
+    parts: list[tuple[Key, int]]
+    step: int | None = None
+
+
+class BatchEnd(NamedTuple):
+    """A batch of an elastic job is over, in which the pushes of `used` count."""
+
+    store: int
+    batch: int
+    used: list[Rank]
+
+
+class OptimizerRequest(NamedTuple):
+    """What concerns a store's optimizer, and is read by who knows optimizers."""
+
+    op: str
+    store: int
+    step: int | None = None
+
+
+class SetOptimizer(NamedTuple):
+    """Update by an optimizer from now on; one that is a `default` only where there is none."""
+
+    store: int
+    config: Any
+    factors: list[Factor]
+    order: list[Key]
+    step: int | None = None
+    default: bool = False
+
+
+class UpdateOptimizer(NamedTuple):
+    """Settings that have changed."""
+
+    store: int
+    settings: Any
+    factors: list[Factor]
+    schedule: Annotated[Any, NULL] = UNCHANGED
+    order: list[Key] | None = None
+
+
+class StatesRequest(NamedTuple):
+    """A worker asks for the optimizer's states."""
+
+    store: int
+
+
+class LoadStates(NamedTuple):
+    """States of the optimizer: key, number, count of updates, form of the state."""
+
+    store: int
+    states: list[tuple[Key, int, int, Any]]
+    num_update: int
+    step: int | None = None
+
+
+class Command(NamedTuple):
+    """See `KVStore.send_command_to_servers`."""
+
+    store: int
+    head: int
+    body: str
+
+
+OPTIMIZER_REQUESTS = Messages(
+    {
+        "optimizer": SetOptimizer, "set": UpdateOptimizer, "states": StatesRequest, "load": LoadStates,
+        "command": Command,
+    }
+)  # fmt: skip
+NEVER_DROPPED = ("register", "rejoin", "hello", "bye")  # by these, processes introduce themselves and take leave
+SERVER_NOTICES = Messages({"bye": Leave, "crash": Crash})
+ROUND_OPS = ("push", "push rows", "pushpull", "pull", "pull rows")
+STORE_CHANGES = {"open": Open, "put": Put, "drop": Drop, "end": BatchEnd}
+STORE_CHANGES |= dict.fromkeys(OPTIMIZER_REQUESTS.kinds, OptimizerRequest)
+SERVER_REQUESTS = Messages(
+    {
+        "hello": Hello, "status": StatusRequest, "push": Push, "pushpull": Push, "push rows": PushRows, "pull": Pull,
+        "pull rows": PullRows, **STORE_CHANGES,
+    }
+)  # fmt: skip
+
+
+# -- a server's journal
+
+
+class ClientRecord(NamedTuple):
+    """Numbers of the last requests of a worker that were answered."""
+
+    rank: Rank
+    life: int
+    numbers: list[int]
+
+
+class RemovalRecord(NamedTuple):
+    """The job goes on without a worker."""
+
+    rank: Rank
+    text: str
+
+
+class StoreRecord(NamedTuple):
+    """A store: whether keys are in one piece, one-time preparations by rank, the last batch."""
+
+    store: int
+    whole: bool
+    steps: list[tuple[Rank, int]]
+    batch: int
+
+
+class ShardRecord(NamedTuple):
+    """A slice; `two`: its value before the last round is here as well, `seen`: last rounds by rank. See `Shard`."""
+
+    store: int
+    key: Key
+    number: int
+    dtype: str
+    shape: list[int]
+    two: bool
+    closed: int
+    seen: list[tuple[Rank, int]]
+    table: bool
+
+
+class ContributionRecord(NamedTuple):
+    """What a worker has pushed for a round that is not over; of some rows if it tells how many."""
+
+    store: int
+    key: Key
+    number: int
+    round: int
+    rank: Rank
+    dtype: str
+    rows: int | None = None
+
+
+class SumRecord(NamedTuple):
+    """Rounds that are over: key, number, round, rank or -1, dtype, and of some rows how many."""
+
+    store: int
+    parts: list[list]
+
+
+class ClientRequest(NamedTuple):
+    """Whose request a record was: rank, life, number."""
+
+    by: tuple[Rank, int, int] | None = None
+
+
+SERVER_RECORDS = Messages(
+    {
+        "answered": ClientRecord, "exclude": RemovalRecord, "prepared": StoreRecord, "slice": ShardRecord,
+        "seated": ContributionRecord, "closed": SumRecord, "push": Push, "push rows": PushRows,
+        **STORE_CHANGES,
+    }
+)  # fmt: skip
+
+
+# -- a worker's journal
+
+
+class ResidualRecord(NamedTuple):
+    """What compression keeps back of a push; the numbers are with it."""
+
+    key: Key
+    round: int
+    shape: list[int]
+
+
+RESIDUAL_RECORDS = Messages({"total": ResidualRecord})

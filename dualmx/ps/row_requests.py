@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.errors import FormatError, MXNetError
+from .protocol import PullRows, PushRows
 from .sparse_rows import INDEX, IndexedSlices, RowRequest, checked_ids
 from .store import Key, PendingRequest, Shard, Store
-from .van.frame import Message
+from .van.frame import PayloadReader
 
 if TYPE_CHECKING:
     from .customer import Request
@@ -42,7 +43,7 @@ def push_rows(worker: KVWorker, store: int, gradients: Mapping[Key, RowIdsAndVal
     """Push rows (k, width), of ascending ids, for the next round of their keys; the other rows are zero."""
     with worker._lock:
         worker.flush()
-        sent = worker.MessageBatcher(worker, "push", {"op": "push rows", "store": store})
+        sent = worker.MessageBatcher(worker, "push", PushRows(store, []))
         for key, (ids, rows) in gradients.items():
             known, turn = worker.keys[store, key], worker.next_round(store, key)
             flat = np.ascontiguousarray(rows, known.dtype).reshape(len(ids), math.prod(known.shape[1:]))
@@ -61,7 +62,7 @@ def pull_rows(
 
     They are those after the rounds that this worker has pushed.
     """
-    sent = worker.MessageBatcher(worker, "row_sparse_pull", {"op": "pull rows", "store": store})
+    sent = worker.MessageBatcher(worker, "row_sparse_pull", PullRows(store, []))
     asked: dict[int, list[tuple[Key, int, np.ndarray | None]]] = {}
     for key, ids in wanted.items():
         known, turn = worker.keys[store, key], worker.last_round(store, key)
@@ -119,10 +120,10 @@ def _n_rows(held: Shard, what: str) -> int:
     return size // held.width
 
 
-def parse_row_push(store: Store, message: Message, parts: list[Any]) -> list[tuple[Key, int, int, IndexedSlices]]:
-    """The rows of a push, `(key, slice, round, rows)`, from parts `(key, slice, round, number of rows)`."""
-    data, found = message.pieces(), []
-    for key, number, turn, count in parts:
+def parse_row_push(store: Store, push: PushRows, data: PayloadReader) -> list[tuple[Key, int, int, IndexedSlices]]:
+    """The rows of a push, `(key, slice, round, rows)`."""
+    found = []
+    for key, number, turn, count in push.parts:
         held = store.shard(key, number)
         rows, what = _n_rows(held, "push"), f"push of key {key!r}"
         if not 0 <= count <= rows:
@@ -133,23 +134,20 @@ def parse_row_push(store: Store, message: Message, parts: list[Any]) -> list[tup
             raise FormatError(f"{what}: the numbers of its rows are missing")
         values = np.frombuffer(piece, held.value.dtype).reshape(count, held.width)
         found.append((key, number, turn, IndexedSlices(ids, values, held.value.size)))
-    if data.left:
-        raise FormatError(f"push: {data.left} bytes more than expected")
     return found
 
 
 def parse_row_pull(
-    store: Store, message: Message, parts: list[Any]
+    store: Store, pull: PullRows, data: PayloadReader
 ) -> tuple[list[tuple[Key, int, int]], list[RowRequest]]:
-    """The slices and rows that a pull asks for, from parts `(key, slice, round, number of rows)`."""
-    data = message.pieces()
+    """The slices and rows that a pull asks for."""
     rows: list[RowRequest] = []
-    for key, number, _, count in parts:
+    for key, number, _, count in pull.parts:
         total, what = _n_rows(store.shard(key, number), "pull"), f"pull of key {key!r}"
         if count != ALL and not 0 <= count <= total:
             raise FormatError(f"{what}: {count} rows of {total}")
         rows.append(None if count == ALL else checked_ids(data.read(count * INDEX.itemsize), count, total, what))
-    return [(key, number, turn) for key, number, turn, _ in parts], rows
+    return [(key, number, turn) for key, number, turn, _ in pull.parts], rows
 
 
 def row_reply(who: PendingRequest) -> tuple[dict[str, Any], list[np.ndarray]]:

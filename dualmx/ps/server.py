@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections import OrderedDict
@@ -14,8 +15,36 @@ import numpy as np
 from ..core.dtypes import NAMES, as_dtype
 from ..core.errors import ArgumentTypeError, FormatError, MXNetError
 from .codecs import Codec
-from .elastic_store import ElasticStore, contribution_records, restore_contributions
+from .elastic_store import ElasticStore, contribution_records, restore_contribution
 from .journal import Journal, JournalError
+from .protocol import (
+    OP,
+    SERVER_RECORDS,
+    SERVER_REQUESTS,
+    BatchEnd,
+    ClientRecord,
+    ClientRequest,
+    ContributionRecord,
+    Drop,
+    Hello,
+    Open,
+    OptimizerRequest,
+    Pull,
+    PullRows,
+    Push,
+    PushOp,
+    PushRows,
+    Put,
+    RemovalRecord,
+    ShardRecord,
+    StatusRequest,
+    StoreRecord,
+    SumRecord,
+    WaitNotice,
+    header,
+    notice,
+    parse,
+)  # fmt: skip
 from .row_requests import parse_row_pull, parse_row_push, row_reply
 from .store import (
     CompletedRound,
@@ -32,41 +61,18 @@ from .store import (
     rounds_record,
     shard_record,
 )
-from .van.frame import ERROR, NOTICE, REPLY, REQUEST, HeaderTemplate, Message, SharedPayload
+from .van.frame import ERROR, REPLY, REQUEST, HeaderTemplate, Message, PayloadReader, SharedPayload
 from .van.van import Van
 
-MAX_PARTS = 1 << 20
-MAX_TERMS = 4096  # terms of one worker in a sum
-MODES = ("init", "fresh", "reset")
 
-
-def parse_parts(message: Message, *kinds: Any) -> list[Any]:
-    """Return the parts of a request as tuples, whose values are of `kinds`.
-
-    Raises:
-        FormatError: other parts, or too many.
-    """
-    parts = message.field("parts", list)
-    if len(parts) > MAX_PARTS:
-        raise FormatError(f"{len(parts)} parts in a message")
-    found = []
-    for part in parts:
-        good = isinstance(part, list) and len(part) == len(kinds) and all(map(isinstance, part, kinds))
-        if not good or [value for value in part if value is True or value is False]:
-            raise FormatError(f"message {message.meta.get('op')!r}: part {part!r}: not as expected")
-        found.append(tuple(part))
-    return found
-
-
-def serve_put(store: Store, message: Message, take: Callable[[int], np.ndarray]) -> None:
+def serve_put(store: Store, put: Put, data: PayloadReader, take: Callable[[int], np.ndarray]) -> None:
     """Store the slices of a `put`, in memory of their own, which `take` returns.
 
     Raises:
         FormatError: no arrays, or other numbers than announced; nothing is stored then.
     """
-    data = message.pieces()
     made: list[tuple[Key, int, np.ndarray, tuple[int, ...]]] = []
-    for key, number, name, size, shape in parse_parts(message, (str, int), int, str, int, list):
+    for key, number, name, size, shape in put.parts:
         if name not in NAMES or not all(type(n) is int and n >= 0 for n in shape) or size < 0:
             raise FormatError(f"key {key!r}: {name}{shape}: no array")
         try:
@@ -81,36 +87,28 @@ def serve_put(store: Store, message: Message, take: Callable[[int], np.ndarray])
         made.append((key, number, value, tuple(shape)))
     if data.left:
         raise FormatError("more numbers than announced")
-    mode = message.meta.get("mode", "init")
-    if mode not in MODES:
-        raise FormatError(f"put: mode={mode!r}: expected one of {', '.join(MODES)}")
-    tables = message.meta.get("tables", [])
-    if not isinstance(tables, list):
-        raise FormatError(f"put: tables={tables!r}: expected keys")
     for one in made:
-        store.put(*one, mode=mode, table=one[0] in tables)
+        store.put(*one, mode=put.mode, table=one[0] in (put.tables or ()))
 
 
-def parse_pushes(store: Store, message: Message) -> list[Any]:
-    """Return the slices, rounds and numbers of a push, of arrays or rows; `FormatError` as `parse_dense_pushes`."""
-    if message.meta.get("op") == "push rows":
-        return parse_row_push(store, message, parse_parts(message, (str, int), int, int, int))
-    return parse_dense_pushes(store, message)
-
-
-def parse_dense_pushes(store: Store, message: Message) -> list[tuple[Key, int, int, np.ndarray]]:
-    """Return the slices, rounds and numbers of a push of arrays.
+def parse_pushes(store: Store, push: Push | PushRows, data: PayloadReader) -> list[Any]:
+    """Return the slices, rounds and numbers of a push, of arrays or rows.
 
     Raises:
         FormatError: slices that are not here, or other numbers than theirs.
     """
-    data = message.pieces()
-    told, apart = message.meta.get("code"), message.meta.get("apart", 1)
-    code = None if told is None else Codec.from_meta(told)
-    if type(apart) is not int or not 1 <= apart <= MAX_TERMS or (apart > 1 and (code or not store.sync)):
-        raise FormatError(f"push: apart={apart!r}: expected up to {MAX_TERMS} terms for a synchronous store")
+    parts = parse_row_push(store, push, data) if isinstance(push, PushRows) else _parse_dense_push(store, push, data)
+    if data.left:
+        raise FormatError(f"push: {data.left} bytes more than expected; was an array pushed as another type?")
+    return parts
+
+
+def _parse_dense_push(store: Store, push: Push, data: PayloadReader) -> list[tuple[Key, int, int, np.ndarray]]:
+    code, apart = Codec.from_meta(push.code), 1 if push.apart is None else push.apart
+    if not 1 <= apart <= MAX_TERMS or (apart > 1 and (code or not store.sync)):
+        raise FormatError(f"push: apart={apart}: expected up to {MAX_TERMS} terms for a synchronous store")
     parts = []
-    for key, number, turn in parse_parts(message, (str, int), int, int):
+    for key, number, turn in push.parts:
         value = store.shard(key, number).value
         size = value.nbytes * apart if code is None else code.size(value.size)
         piece = data.read(size)
@@ -122,11 +120,10 @@ def parse_dense_pushes(store: Store, message: Message) -> list[tuple[Key, int, i
         else:
             numbers = code.unpack(np.frombuffer(piece, np.uint8), value.size)
         parts.append((key, number, turn, numbers))
-    if data.left:
-        raise FormatError(f"push: {data.left} bytes more than expected; was an array pushed as another type?")
     return parts
 
 
+MAX_TERMS = 4096  # terms of one worker in a sum
 _log = logging.getLogger("dualmx.dist")
 WAIT_NOTICE_SECONDS = 10.0  # seconds between two notes to a worker whose request waits for others
 NOTES = 500  # of them at a time
@@ -210,6 +207,9 @@ class KVServer:
         self._snapshot_due = False
         self._replaying = False
         self.received = self.sent = 0  # bytes of arrays
+        self._servers: dict[type, Callable[[int, int, Message, Any], None]] = {
+            Push: self._push, PushRows: self._push, Pull: self._pull, PullRows: self._pull,
+        }  # fmt: skip
 
     def on_message(self, link: int, message: Message) -> None:
         """Serve one message of a worker."""
@@ -233,63 +233,54 @@ class KVServer:
             self._journal.snapshot(self._records())
 
     def _serve(self, link: int, message: Message) -> None:
-        op = message.field("op", str)
-        if op == "hello":
-            self._hello(link, message)
-            return
-        if op == "status":
+        """Hand a record to what serves records of its type."""
+        record = SERVER_REQUESTS.read(message)
+        if isinstance(record, Hello):
+            self._hello(link, message.request, record)
+        elif isinstance(record, StatusRequest):
             self._reply(link, message.request, self.status())
-            return
-        rank = self.ranks.get(link)
-        if rank is None:
+        elif (rank := self.ranks.get(link)) is None:
             raise MXNetError("introduce yourself first")
-        number = message.field("store", int)
-        if op in ("push", "push rows", "pushpull"):
-            self._last_reply = _NONE  # so that updates may write where values lie that nobody looks at
-        if op in ("push", "push rows"):
-            store = self._store(number)
-            parts = parse_pushes(store, message)
-            self._log_elastic_push(store, rank, message)
-            who = self._pend(link, message, len(parts), "push")
-            self._cache_target(message, store)
-            who.finishing_on_error(store.push, rank, parts, who)
-        elif op == "pushpull":
-            store = self._store(number)
-            parts = parse_dense_pushes(store, message)
-            who = self._pend(link, message, len(parts), "push and pull")
-            self._cache_target(message, store)
-            who.finishing_on_error(store.push, rank, parts, who, pulls=True)
-        elif op == "pull":
-            store = self._store(number)
-            wanted = parse_parts(message, (str, int), int, int)
-            who = self._pend(link, message, len(wanted), "pull")
-            who.finishing_on_error(store.pull, wanted, who)
-        elif op == "pull rows":
-            store = self._store(number)
-            parts = parse_parts(message, (str, int), int, int, int)
-            wanted, rows = parse_row_pull(store, message, parts)
-            who = self._pend(link, message, len(wanted), "pull of rows")
-            who.rows = rows
-            who.finishing_on_error(store.pull, wanted, who)
-        elif message.request in self.clients[rank].completed_ids:
-            self._reply(link, message.request, self._resume_info(rank, number, message) if op == "open" else {})
         else:
-            meta, payload = self._apply_change(rank, op, number, message)
-            client = self.clients[rank]
-            if op != "states":  # which can be told again
-                client.note(client.incarnation, message.request)
-            if op not in ("states", "command"):
-                self._write({**message.meta, "by": [rank, client.incarnation, message.request]}, message.payload)
-            self._reply(link, message.request, meta, payload)
+            self._servers.get(type(record), self._change)(link, rank, message, record)
 
-    def _cache_target(self, message: Message, store: Store) -> None:
-        """Note which slice a message is about, for those that come after it."""
+    def _push(self, link: int, rank: int, message: Message, push: Push | PushRows) -> None:
+        self._last_reply = _NONE  # so that updates may write where values lie that nobody looks at
+        store, pulls = self._store(push.store), isinstance(push, Push) and push.op is PushOp.PUSHPULL
+        parts = parse_pushes(store, push, message.pieces())
+        if isinstance(store, ElasticStore):  # it is answered before its batch is over
+            self._write_request(rank, message)
         if message.form is not None and type(store) is Store:
-            message.form.cached_target = store, store.shard(message.form.key, message.form.number)
+            message.form.cached_target = store, store.shard(message.form.key, message.form.number), pulls
+        with self._pend(link, message, push, "push and pull" if pulls else "push") as who:
+            store.push(rank, parts, who, pulls)
 
-    def _serve_cached(self, link: int, message: Message, form: HeaderTemplate, store: Store, held: Shard) -> bool:
+    def _pull(self, link: int, rank: int, message: Message, pull: Pull | PullRows) -> None:
+        store = self._store(pull.store)
+        wanted, rows = (pull.parts, None) if isinstance(pull, Pull) else parse_row_pull(store, pull, message.pieces())
+        with self._pend(link, message, pull, "pull" if rows is None else "pull of rows") as who:
+            who.rows = rows
+            store.pull(wanted, who)
+
+    def _change(self, link: int, rank: int, message: Message, record: Any) -> None:
+        """Do what is not to be done again when its answer was lost."""
+        client, op = self.clients[rank], message.meta[OP]
+        if message.request in client.completed_ids:
+            again = self._resume_info(rank, record.store, message) if isinstance(record, Open) else {}
+            self._reply(link, message.request, again)
+            return
+        meta, payload = self._apply_change(rank, record, message)
+        if op != "states":  # which can be told again
+            client.note(client.incarnation, message.request)
+            if op != "command":
+                self._write_request(rank, message)
+        self._reply(link, message.request, meta, payload)
+
+    def _serve_cached(
+        self, link: int, message: Message, form: HeaderTemplate, store: Store, held: Shard, pulls: bool
+    ) -> bool:
         """Serve the next push of a slice; False if it is not as it was."""
-        rank, pulls = self.ranks.get(link), form.meta["op"] == "pushpull"
+        rank = self.ranks.get(link)
         good = len(message.payload) == 1 and message.payload[0].nbytes == held.value.nbytes
         if rank is None or not good or store.shards.get((form.key, form.number)) is not held:
             return False
@@ -299,27 +290,21 @@ class KVServer:
         self._pending[id(who)] = who
         numbers = np.frombuffer(message.payload[0], held.value.dtype)
         part = (form.key, form.number, message.meta["parts"][0][2], numbers)
-        try:
+        with who:
             store.push(rank, [part], who, pulls)
-        except BaseException:
-            who.finished = True
-            raise
         return True
 
-    def _log_elastic_push(self, store: Store, rank: int, message: Message) -> None:
-        """Write down a push that is answered before its batch is over."""
-        if isinstance(store, ElasticStore):
-            self._write(
-                {**message.meta, "by": [rank, self.clients[rank].incarnation, message.request]}, message.payload
-            )
+    def _write_request(self, rank: int, message: Message) -> None:
+        by = ClientRequest((rank, self.clients[rank].incarnation, message.request))
+        self._write({**message.meta, **header(by)}, message.payload)
 
-    def _hello(self, link: int, message: Message) -> None:
-        rank, life = message.field("rank", int), message.field("life", int)
+    def _hello(self, link: int, request: int, hello: Hello) -> None:
+        rank, life = hello
         require(rank in self.workers or (self._elastic and rank > max(self.workers)), f"worker {rank}: no such rank")
         self.workers.add(rank)
         if rank in self.lost_workers or rank in self.removed_workers:
             text = f"the job goes on without this worker: {self.lost_workers.get(rank) or self.removed_workers[rank]}"
-            self._van.answer(link, Message(ERROR, message.request, {"text": text, "final": True}))
+            self._van.answer(link, Message(ERROR, request, {"text": text, "final": True}))
             return
         client = self.clients.setdefault(rank, _Client())
         if client.link != link and client.link in self.ranks:
@@ -330,7 +315,7 @@ class KVServer:
             client.completed_ids.clear()
         client.link = link
         self.ranks[link] = rank
-        self._reply(link, message.request)
+        self._reply(link, request)
 
     def _store(self, number: int) -> Store:
         store = self.stores.get(number)
@@ -338,31 +323,31 @@ class KVServer:
             raise MXNetError(f"there is no store {number} on this server")
         return store
 
-    def _apply_change(self, rank: int, op: str, number: int, message: Message) -> Record:
+    def _apply_change(self, rank: int, record: Any, message: Message) -> Record:
         """Do what changes the server's state by other things than rounds."""
-        if op == "open":
-            self._open(number, message.field("sync", bool), _parse_staleness(message))
+        number = record.store
+        if isinstance(record, Open):
+            self._open(number, record.sync, record.slack)
             return self._resume_info(rank, number, message), []
-        store = self._store(number)
-        step = message.meta.get("step")
-        if step is not None:  # a preparation that a restarted worker repeats
-            if message.field("step", int) <= store.setup_steps.get(rank, 0):
-                return {}, []
-        done: Record = ({}, [])
-        if op == "put":
-            serve_put(store, message, self._van.alloc)
-        elif op == "end":
-            require(isinstance(store, ElasticStore), "the store is not that of an elastic job")
-            assert isinstance(store, ElasticStore)
-            store.commit_round(message.field("batch", int), message.field("used", list))
-        elif op == "drop":
-            for key, slice_ in parse_parts(message, (str, int), int):
-                store.shards.pop((key, slice_), None)
-            store.unsliced = True
-        else:
-            require(self._control is not None, f"unknown request {op!r}")
-            assert self._control is not None
-            done = self._control(op, store, number, message)
+        store, done = self._store(number), ({}, [])
+        step = getattr(record, "step", None)
+        if step is not None and step <= store.setup_steps.get(rank, 0):
+            return done  # a preparation that a restarted worker repeats
+        match record:
+            case Put():
+                serve_put(store, record, message.pieces(), self._van.alloc)
+            case BatchEnd(_, batch, used):
+                require(isinstance(store, ElasticStore), "the store is not that of an elastic job")
+                assert isinstance(store, ElasticStore)
+                store.commit_round(batch, used)
+            case Drop(_, parts):
+                for part in parts:
+                    store.shards.pop(part, None)
+                store.unsliced = True
+            case OptimizerRequest(op):
+                require(self._control is not None, f"unknown request {op!r}")
+                assert self._control is not None
+                done = self._control(op, store, number, message)
         if step is not None:
             store.setup_steps[rank] = step
         return done
@@ -394,7 +379,7 @@ class KVServer:
 
         A push of a round that is not over is no more than the server remembers, which may die as well.
         """
-        if message.meta.get("back") is not True:
+        if not parse(Open, message.meta).back:
             return {}
         store = self.stores[number]
         rounds: dict[Key, int] = {}
@@ -415,10 +400,9 @@ class KVServer:
 
     def _records(self) -> Iterator[Record]:
         for number, store in self.stores.items():
-            yield {"op": "open", "store": number, "sync": store.sync, "slack": store.slack}, []
-            steps = [[r, n] for r, n in store.setup_steps.items()]
+            yield header(Open(number, store.sync, store.slack)), []
             batch = store.batch if isinstance(store, ElasticStore) else 0
-            yield {"op": "prepared", "store": number, "whole": store.unsliced, "steps": steps, "batch": batch}, []
+            yield header(StoreRecord(number, store.unsliced, list(store.setup_steps.items()), batch)), []
             for held in store.shards.values():
                 yield shard_record(number, held)
             if isinstance(store, ElasticStore):
@@ -426,12 +410,9 @@ class KVServer:
             if self._control is not None:
                 yield from self._control.records(number)
         for rank, client in self.clients.items():
-            yield (
-                {"op": "answered", "rank": rank, "life": client.incarnation, "numbers": list(client.completed_ids)},
-                [],
-            )
+            yield header(ClientRecord(rank, client.incarnation, list(client.completed_ids))), []
         for rank, reason in self.removed_workers.items():
-            yield {"op": "exclude", "rank": rank, "text": reason}, []
+            yield header(RemovalRecord(rank, reason)), []
 
     def restore(self) -> int:
         """Read the journal, and be where the server that wrote it was; returns how many records there were."""
@@ -448,49 +429,48 @@ class KVServer:
             self._replaying = False
         return count
 
-    def _replay(self, record: Message) -> None:
-        op = record.field("op", str)
-        if op == "answered":
-            client = self.clients.setdefault(record.field("rank", int), _Client())
-            for number in record.field("numbers", list):
-                client.note(record.field("life", int), number)
-        elif op == "exclude":
-            self.exclude(record.field("rank", int), record.field("text", str))
-        elif op == "prepared":
-            store = self._store(record.field("store", int))
-            store.unsliced = record.field("whole", bool)
-            store.setup_steps = dict(record.field("steps", list))
-            if isinstance(store, ElasticStore):
-                store.batch = record.field("batch", int)
-        elif op == "slice":
-            restore_shard(self._store(record.field("store", int)), record)
-        elif op == "seated":
-            restore_contributions(self._store(record.field("store", int)), record)
-        elif op in ("push", "push rows"):
-            self._replay_push(record)
-        elif op == "closed":
-            restore_rounds(self._store(record.field("store", int)), record)
-        else:
-            by = record.meta.get("by")
-            self._apply_change(by[0] if by else -1, op, record.field("store", int), record)
-            if by:
-                self.clients.setdefault(by[0], _Client()).note(by[1], by[2])
+    def _replay(self, message: Message) -> None:
+        record = SERVER_RECORDS.read(message)
+        match record:
+            case ClientRecord(rank, life, numbers):
+                client = self.clients.setdefault(rank, _Client())
+                for number in numbers:
+                    client.note(life, number)
+            case RemovalRecord(rank, text):
+                self.exclude(rank, text)
+            case StoreRecord(number, whole, steps, batch):
+                store = self._store(number)
+                store.unsliced, store.setup_steps = whole, dict(steps)
+                if isinstance(store, ElasticStore):
+                    store.batch = batch
+            case ShardRecord():
+                restore_shard(self._store(record.store), record, message)
+            case ContributionRecord():
+                restore_contribution(self._store(record.store), record, message.pieces())
+            case SumRecord(number, parts):
+                restore_rounds(self._store(number), parts, message.pieces())
+            case _:
+                self._replay_request(record, message)
 
-    def _replay_push(self, record: Message) -> None:
-        store = self._store(record.field("store", int))
-        parts = parse_pushes(store, record)
-        try:
-            store.push(record.field("by", list)[0], parts, PendingRequest(-1, 0, len(parts), "push"))
-        except MXNetError:
-            pass  # it was refused before as well
+    def _replay_request(self, record: Any, message: Message) -> None:
+        """Do what a worker has asked for, unless it was refused then as well."""
+        by = parse(ClientRequest, message.meta).by
+        if isinstance(record, Push | PushRows):
+            store = self._store(record.store)
+            parts = parse_pushes(store, record, message.pieces())
+            with contextlib.suppress(MXNetError):
+                store.push(by[0] if by else -1, parts, PendingRequest(-1, 0, len(parts), "push"))
+            return
+        self._apply_change(by[0] if by else -1, record, message)
+        if by:
+            self.clients.setdefault(by[0], _Client()).note(by[1], by[2])
 
     # -- answers
 
-    def _pend(self, link: int, message: Message, parts: int, what: str) -> PendingRequest:
-        who = PendingRequest(link, message.request, parts, what)
+    def _pend(self, link: int, message: Message, asked: Any, what: str) -> PendingRequest:
+        who = PendingRequest(link, message.request, len(asked.parts), what)
         who.since = who.noted = time.monotonic()
-        priority = message.meta.get("priority")
-        who.priority = priority if type(priority) is int else 0
+        who.priority = asked.priority or 0
         self._pending[id(who)] = who
         return who
 
@@ -539,7 +519,7 @@ class KVServer:
         """Go on without worker `rank`."""
         if rank not in self.removed_workers and rank not in self.lost_workers:
             self.removed_workers[rank] = reason
-            self._write({"op": "exclude", "rank": rank, "text": reason}, [])
+            self._write(header(RemovalRecord(rank, reason)), [])
             for store in self.stores.values():
                 store.remove_worker(rank)
 
@@ -581,7 +561,7 @@ class KVServer:
             held = None if who.finished else who.store.awaited(who)
             if held is not None:
                 text = texts.get(id(held)) or texts.setdefault(id(held), who.store.lacks(held))
-                self._van.answer(who.link, Message(NOTICE, 0, {"op": "waiting", "text": text, "request": who.request}))
+                self._van.answer(who.link, notice(WaitNotice(text, who.request)))
         now = time.monotonic()
         self._rests = now + REST * (now - began)
         for who in due:
@@ -590,20 +570,4 @@ class KVServer:
                 self._pending[id(who)] = who
 
 
-def _parse_staleness(message: Message) -> int | None:
-    slack = message.meta.get("slack")
-    if slack is not None and not (type(slack) is int and slack >= 0):
-        raise FormatError(f"open: slack={slack!r}: expected a number of pushes")
-    return slack
-
-
-__all__ = [
-    "KVServer",
-    "Record",
-    "RequestHandler",
-    "UpdateFn",
-    "parse_dense_pushes",
-    "parse_parts",
-    "parse_pushes",
-    "serve_put",
-]
+__all__ = ["KVServer", "Record", "RequestHandler", "UpdateFn", "parse_pushes", "serve_put"]

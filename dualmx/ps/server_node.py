@@ -16,12 +16,11 @@ from .job import Job
 from .journal import Journal
 from .member import with_remedy
 from .postoffice import LEAVE_SECONDS, Postoffice
-from .protocol import Crash, notice
+from .protocol import OP, ROUND_OPS, SERVER_NOTICES, Crash, Leave, notice
 from .server import KVServer, RequestHandler
 from .van.debug_van import repeat, with_message_drops
 from .van.frame import NOTICE, Message
 from .van.van import NO_HEARTBEAT, RECONNECT_SECONDS, AddressInUse
-from .worker import ROUND_OPS
 
 _log = logging.getLogger("dualmx.dist")
 SMALL = 64 << 10  # bytes of a request that may be served on the thread that received it
@@ -87,10 +86,12 @@ class ServerNode(Postoffice):
                 self._scheduler_said(message)
             except FormatError as e:
                 _log.error("server %d: %s", self.rank, e)
-        elif message.kind == NOTICE and message.meta.get("op") == "bye":
-            self._post(lambda: self._bye(link))
-        elif message.kind == NOTICE and message.meta.get("op") == "crash":
-            self._crashes[link] = str(message.meta.get("text"))[:500]
+        elif message.kind == NOTICE:
+            match SERVER_NOTICES.read(message):
+                case Leave():
+                    self._post(lambda: self._bye(link))
+                case Crash(text):
+                    self._crashes[link] = text[:500]
         elif not self._serve_inline(link, message):
             self._post(lambda: self._serve(link, message))
 
@@ -122,7 +123,7 @@ class ServerNode(Postoffice):
     def _serve(self, link: int, message: Message) -> None:
         began = time.monotonic()
         self.kv.on_message(link, message)
-        quick = message.meta.get("op") in ROUND_OPS and time.monotonic() - began < 0.01
+        quick = message.meta.get(OP) in ROUND_OPS and time.monotonic() - began < 0.01
         self._fast_streak = self._fast_streak + 1 if quick and self._journal is None else 0
 
     def _on_down(self, link: int, reason: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from ..core.reader import Content
 from .customer import Customer, Peer
 from .heartbeat import COUNTS
+from .protocol import StatusRequest, header
 from .van.socket_van import SocketVan
 
 SECONDS = 5.0
@@ -36,6 +37,7 @@ def query_status(uri: str, port: int, secret: bytes, seconds: float = 1.0, encry
     van = SocketVan(secret, timeout=0, memory=0, encrypt=encrypt)
     customer = Customer(van, SECONDS)
     peers: dict[int, Peer] = {}
+    asked = header(StatusRequest())
     van.on_message = lambda link, message: customer.on_message(message)
 
     def down(link: int, reason: str) -> None:
@@ -51,15 +53,13 @@ def query_status(uri: str, port: int, secret: bytes, seconds: float = 1.0, encry
         return peer
 
     def look(servers: dict[int, Peer]) -> tuple[float, dict[int, dict[str, Any]]]:
-        tickets = [
-            customer.send_request(p, f"the state of server {rank}", {"op": "status"}) for rank, p in servers.items()
-        ]
+        tickets = [customer.send_request(p, f"the state of server {rank}", asked) for rank, p in servers.items()]
         replies = customer.wait(tickets) if tickets else []
         return time.monotonic(), {rank: m.meta for rank, m in zip(servers, replies, strict=True)}
 
     try:
         scheduler = connect("the scheduler", {"host": uri, "port": port})
-        job = customer.wait([customer.send_request(scheduler, "the state of the job", {"op": "status"})])[0].meta
+        job = customer.wait([customer.send_request(scheduler, "the state of the job", asked)])[0].meta
         with _answered(f"{uri}:{port}").parsing():
             alive = [m for m in job["members"] if m["role"] == "server" and m["state"] == "alive" and job["complete"]]
             addresses = {int(m["rank"]): dict(m["address"]) for m in alive}

@@ -15,10 +15,10 @@ import numpy as np
 from ..core.dtypes import as_dtype, is_float
 from ..core.errors import FormatError, MXNetError
 from .member import few
+from .protocol import Key, PutMode, ShardRecord, SumRecord, header
 from .sparse_rows import INDEX, IndexedSlices, MutableTable, RowRequest, Value, dense, select_rows, sum_pushes
-from .van.frame import Message
+from .van.frame import Message, PayloadReader
 
-Key = int | str
 Gradient = np.ndarray | IndexedSlices
 UpdateFn = Callable[[list[tuple["Shard", Any]]], list[Any]]  # slices and sums -> values
 # (slice, round, worker or -1 for all, sum or the list of its terms): a round that is over
@@ -26,7 +26,7 @@ CompletedRound = tuple["Shard", int, int, Any]
 
 
 class PendingRequest:
-    """A request that is answered when all its parts are ready.
+    """A request that is answered when all its parts are ready; a context in which it is served.
 
     Attributes:
         link, request: where the answer goes.
@@ -51,13 +51,12 @@ class PendingRequest:
         self.priority = 0
         self.finished = False
 
-    def finishing_on_error(self, work: Callable[..., None], *args: Any, **more: Any) -> None:
-        """Call `work`; the request is over if it raises, which is its answer."""
-        try:
-            work(*args, **more)
-        except BaseException:
-            self.finished = True
-            raise
+    def __enter__(self) -> PendingRequest:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """The request is over if serving it raises, which is its answer."""
+        self.finished = self.finished or kind is not None
 
 
 class Shard:
@@ -141,16 +140,17 @@ class Store:
     # -- arrays
 
     def put(
-        self, key: Key, number: int, value: np.ndarray, shape: tuple[int, ...], mode: str = "init", table: bool = False
-    ) -> None:
+        self, key: Key, number: int, value: np.ndarray, shape: tuple[int, ...], mode: PutMode = PutMode.INIT,
+        table: bool = False,
+    ) -> None:  # fmt: skip
         """Store a slice: if it is not there yet (`init`), anew (`fresh`), or another value of it (`reset`).
 
         One of the same array that has another size is a part of what is kept in one piece now.
         """
         old = self.shards.get((key, number))
-        if old is not None and mode == "reset":
+        if old is not None and mode == PutMode.RESET:
             old.value, old.previous_value = value, None
-        elif old is None or mode == "fresh" or (old.shape == shape and old.value.size != value.size):
+        elif old is None or mode == PutMode.FRESH or (old.shape == shape and old.value.size != value.size):
             self.shards[key, number] = made = Shard(key, number, value, shape)
             made.is_row_sparse = table
 
@@ -448,41 +448,35 @@ def rounds_record(number: int, closed: list[CompletedRound]) -> Record:
         count = [len(total.ids)] if isinstance(total, IndexedSlices) else []
         parts.append([held.key, held.number, turn, rank, total.dtype.name, *count])
         payload += [bytes_of(p) for p in pieces if p.size]
-    return {"op": "closed", "store": number, "parts": parts}, payload
+    return header(SumRecord(number, parts)), payload
 
 
 def shard_record(number: int, held: Shard) -> Record:
     """A slice of store `number`."""
     values = [dense(v) for v in (held.value, held.previous_value) if v is not None]
-    meta = {
-        "op": "slice", "store": number, "key": held.key, "number": held.number, "dtype": held.value.dtype.name,
-        "shape": list(held.shape), "two": len(values) == 2, "closed": held.completed_round,
-        "seen": [[r, t] for r, t in held.last_push_of.items()], "table": held.is_row_sparse,
-    }  # fmt: skip
-    return meta, [v.view(np.uint8) for v in values if v.size]
+    record = ShardRecord(
+        number, held.key, held.number, held.value.dtype.name, list(held.shape), len(values) == 2, held.completed_round,
+        list(held.last_push_of.items()), held.is_row_sparse,
+    )  # fmt: skip
+    return header(record), [v.view(np.uint8) for v in values if v.size]
 
 
-def restore_shard(store: Store, record: Message) -> None:
+def restore_shard(store: Store, record: ShardRecord, message: Message) -> None:
     """Put back what `shard_record` told of."""
-    dtype = as_dtype(record.field("dtype", str))
-    values = np.frombuffer(record.data(), dtype).copy() if record.payload else np.empty(0, dtype)
-    size = values.size
-    shape = tuple(record.field("shape", list))
-    key, number = record.field("key", (str, int)), record.field("number", int)
-    two = record.meta.get("two") is True
-    held = Shard(key, number, values[: size // 2] if two else values, shape)
-    held.previous_value = values[size // 2 :] if two else None
-    held.completed_round = record.field("closed", int)
-    held.last_push_of = dict(record.field("seen", list))
-    held.is_row_sparse = record.meta.get("table") is True
-    store.shards[key, number] = held
+    dtype = as_dtype(record.dtype)
+    values = np.frombuffer(message.data(), dtype).copy() if message.payload else np.empty(0, dtype)
+    half = values.size // 2 if record.two else values.size
+    held = Shard(record.key, record.number, values[:half], tuple(record.shape))
+    held.previous_value = values[half:] if record.two else None
+    held.completed_round, held.is_row_sparse = record.closed, record.table
+    held.last_push_of = dict(record.seen)
+    store.shards[record.key, record.number] = held
 
 
-def restore_rounds(store: Store, record: Message) -> None:
+def restore_rounds(store: Store, parts: list[list[Any]], data: PayloadReader) -> None:
     """Close again what `rounds_record` told of."""
-    data = record.pieces()
     closed: list[CompletedRound] = []
-    for key, number, turn, rank, name, *count in record.field("parts", list):
+    for key, number, turn, rank, name, *count in parts:
         held, dtype = store.shard(key, number), as_dtype(name)
         ids = np.frombuffer(data.read(count[0] * INDEX.itemsize), INDEX) if count else None
         size = held.value.size if ids is None else len(ids) * held.width

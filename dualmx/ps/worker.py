@@ -13,15 +13,12 @@ import numpy as np
 from ..core.errors import MXNetError
 from .codecs import Codec
 from .customer import Customer, Peer, Request
+from .protocol import Drop, Hello, Key, Open, Pull, PullRows, Push, PushOp, PushRows, Put, PutMode, header
 from .sharding import Slice, slice_key
-from .store import Key
 from .van.frame import MAX_PAYLOAD, HeaderTemplate
 
 if TYPE_CHECKING:
     from .elastic_worker import ElasticWorker
-
-if TYPE_CHECKING:
-    pass
 
 
 class KeyInfo(NamedTuple):
@@ -172,9 +169,6 @@ class PullFuture:
         return {key: self.value(key) for key in self._where}
 
 
-ROUND_OPS = {  # requests that concern rounds, in words
-    "push": "push", "push rows": "push", "pull": "pull", "pushpull": "push and pull", "pull rows": "row_sparse_pull",
-}  # fmt: skip
 COALESCE_SECONDS = 0.02  # seconds that small pushes wait for others
 
 
@@ -201,7 +195,7 @@ class KVWorker:
     def __init__(self, customer: Customer, servers: Sequence[Peer], bound: int, rank: int = 0, life: int = 0):
         self._customer, self.servers, self._bound = customer, list(servers), bound
         self.take, self.joined, self.wait = customer.alloc, customer.joined, customer.wait
-        self.introduction = {"op": "hello", "rank": rank, "life": life}
+        self.introduction = header(Hello(rank, life))
         self.is_restarted = self.lockstep = False
         self.on_first_push: Callable[[int, bool], None] | None = None
         self.elastic: ElasticWorker | None = None
@@ -270,8 +264,8 @@ class KVWorker:
         elif sync:
             self._synchronous.add(store)
             self.lockstep = True
-        meta = {"op": "open", "store": store, "sync": sync, "slack": slack, "back": self.is_restarted}
-        return OpenFuture(self, store, self.ask_all(what, meta))
+        asked = header(Open(store, sync, slack, self.is_restarted))
+        return OpenFuture(self, store, self.ask_all(what, asked))
 
     # -- keys
 
@@ -290,9 +284,12 @@ class KVWorker:
         self.rounds[store, key] = self._resumed.get((store, key), 0)
         return known
 
-    def put(self, store: int, arrays: dict[Key, np.ndarray], mode: str = "init", **more: Any) -> list[Request]:
+    def put(
+        self, store: int, arrays: dict[Key, np.ndarray], mode: PutMode = PutMode.INIT, tables: list[Key] | None = None,
+        step: int | None = None,
+    ) -> list[Request]:  # fmt: skip
         """Store the values of known keys; see `Store.put`."""
-        sent = self.MessageBatcher(self, "init", {"op": "put", "store": store, "mode": mode, **more})
+        sent = self.MessageBatcher(self, "init", Put(store, [], mode, tables, step))
         for key, array in arrays.items():
             known, flat = self.keys[store, key], _flat(array)
             for s in known.slices:
@@ -319,17 +316,16 @@ class KVWorker:
         with self._lock:
             if self._outbox is not None and not self._outbox.keys.keys().isdisjoint(arrays):
                 self.flush()
-            meta, usual = _push(store, code, terms), True
+            usual = True
             for key in arrays:
                 if self._prefetched:
                     self._cancel_prefetch(store, key)
                 usual = usual and (store, key) in self._prefetch_keys
-            if usual:
-                meta["op"] = "pushpull"
-            if self._outbox is None or self._outbox.meta != meta:
+            push = _push(store, code, terms, PushOp.PUSHPULL if usual else PushOp.PUSH)
+            if self._outbox is None or self._outbox.record != push:
                 if self._outbox is not None:
                     self.flush()
-                self._outbox = self.MessageBatcher(self, ROUND_OPS[meta["op"]], meta)
+                self._outbox = self.MessageBatcher(self, "push and pull" if usual else "push", push)
                 self._queued_since = time.monotonic()
                 if not self._watched:
                     self._wake()
@@ -383,30 +379,30 @@ class KVWorker:
         with self._lock:
             batches, self._outbox = self._outbox, None
             if batches is not None:
-                if len(batches.later) == 1 and not batches.parts and len(batches.meta) == 2:
-                    self._send_single(batches)
+                push = batches.record
+                if len(batches.later) == 1 and not batches.parts and push.apart is None and push.code is None:
+                    self._send_single(batches, push.op, push.store)
                     return
                 batches.queued.requests = batches.send()
-                if batches.meta["op"] == "pushpull":
-                    store = batches.meta["store"]
-                    pulled = PullFuture(self, store, batches.queued.requests, batches.parts, batches.wholes)
+                if push.op is PushOp.PUSHPULL:
+                    pulled = PullFuture(self, push.store, batches.queued.requests, batches.parts, batches.wholes)
                     for key in batches.keys:
-                        self._prefetched[store, key] = pulled
+                        self._prefetched[push.store, key] = pulled
 
-    def _send_single(self, batches: KVWorker.MessageBatcher) -> None:
+    def _send_single(self, batches: KVWorker.MessageBatcher, op: PushOp, store: int) -> None:
         """Send a push of one array in one slice, as it is: what `MessageBatcher.send` does, with the least work."""
         ((priority, server, (key, number, turn), data),) = batches.later
-        meta, store = batches.meta, batches.meta["store"]
-        form = self._header_templates.get((meta["op"], store, key))
+        form = self._header_templates.get((op, store, key))
         if form is None:
-            form = self._header_templates[meta["op"], store, key] = HeaderTemplate(meta, key, number)
+            form = HeaderTemplate(header(batches.record), key, number)
+            self._header_templates[op, store, key] = form
         told = form.with_round(turn)
         if priority:
             told = {**told, "priority": priority}
         what = f"kvstore.{batches.what} of key {key!r}, round {turn}, at server {server}"
         ticket = self._customer.send_request(self.servers[server], what, told, (data,), priority)
         batches.queued.requests = [ticket]
-        if meta["op"] == "pushpull":
+        if op is PushOp.PUSHPULL:
             self._prefetched[store, key] = SingleShardFuture(self, self.keys[store, key], ticket)
 
     def _wake(self) -> None:
@@ -438,7 +434,7 @@ class KVWorker:
 
         With a `priority` the request may overtake pushes, which changes nothing where rounds are waited for.
         """
-        sent = self.MessageBatcher(self, "pull", {"op": "pull", "store": store}, priority)
+        sent = self.MessageBatcher(self, "pull", Pull(store, []), priority)
         for key in keys:
             known = self.keys[store, key]
             for s in known.slices:
@@ -457,8 +453,8 @@ class KVWorker:
         with self._lock:
             queued = self._outbox
             if queued is not None:
-                if queued.meta["store"] == store and queued.keys.keys() == set(keys):
-                    queued.what, queued.meta = ROUND_OPS["pushpull"], {**queued.meta, "op": "pushpull"}
+                if queued.record.store == store and queued.keys.keys() == set(keys):
+                    queued.what, queued.record = "push and pull", queued.record._replace(op=PushOp.PUSHPULL)
                 self.flush()
             if ahead and len(keys) == 1 and (store, keys[0]) in self._prefetched:
                 self._prefetch_keys.add((store, keys[0]))
@@ -484,9 +480,9 @@ class KVWorker:
         with self._lock:
             self._prefetched.clear()
 
-    def drop(self, store: int, keys: Sequence[Key], first: int = 0, **more: Any) -> list[Request]:
+    def drop(self, store: int, keys: Sequence[Key], first: int = 0, step: int | None = None) -> list[Request]:
         """Make the servers forget the slices of keys from number `first` on; from now on keys are kept in one piece."""
-        sent = self.MessageBatcher(self, "drop", {"op": "drop", "store": store, **more})
+        sent = self.MessageBatcher(self, "drop", Drop(store, [], step))
         for key in keys:
             for s in self.keys[store, key].slices[first:]:
                 sent.add(s.server, [key, s.number], None)
@@ -496,6 +492,7 @@ class KVWorker:
         """Gathers parts into one message per server, or several where they grow large.
 
         Attributes:
+            record: what is sent but for its parts.
             priority: of the parts that come next; None for messages that keep their place.
             wholes: arrays whose slices come from several servers, each of which is received where it belongs.
         """
@@ -503,8 +500,8 @@ class KVWorker:
         LIMIT = 4 << 20  # bytes; one is summed and updated while the next is on its way
         MOST = 6 << 20  # what is begun is filled up to so many: few messages, few programs
 
-        def __init__(self, worker: KVWorker, what: str, meta: dict[str, Any], priority: int | None = None):
-            self._worker, self.what, self.meta, self.priority = worker, what, meta, priority
+        def __init__(self, worker: KVWorker, what: str, record: Any, priority: int | None = None):
+            self._worker, self.what, self.record, self.priority = worker, what, record, priority
             self.later: list[tuple[int | None, int, list[Any], Any]] = []
             self._first: list[int | None] = []  # priority of each message: that of its first part
             self.keys: dict[Key, None] = {}
@@ -540,13 +537,14 @@ class KVWorker:
 
         def _alone(self, server: int, part: list[Any]) -> bool:
             """Whether the answer is one slice of several, which travels: it can be received into its place."""
-            if len(self._worker.keys[self.meta["store"], part[0]].slices) == 1:
+            if len(self._worker.keys[self.record.store, part[0]].slices) == 1:
                 return False
-            return self.meta["op"] in ("pull", "pushpull") and not self._worker.shares(server)
+            pulls = isinstance(self.record, Pull) or getattr(self.record, "op", None) is PushOp.PUSHPULL
+            return pulls and not self._worker.shares(server)
 
         def _place(self, key: Key, number: int) -> np.ndarray:
             """Memory of a slice, as bytes, within that of its array."""
-            known = self._worker.keys[self.meta["store"], key]
+            known = self._worker.keys[self.record.store, key]
             if key not in self.wholes:
                 nbytes = math.prod(known.shape) * known.dtype.itemsize
                 self.wholes[key] = self._worker.take(nbytes).view(known.dtype)
@@ -563,19 +561,19 @@ class KVWorker:
             tickets = []
             for (server, parts, payload, _), priority in zip(self.parts, self._first, strict=True):
                 more = f" and {len(parts) - 1} more" if len(parts) > 1 else ""
-                turn = f", round {parts[0][2]}," if self.meta["op"] in ROUND_OPS else ""
+                is_round = isinstance(self.record, Push | PushRows | Pull | PullRows)
+                turn = f", round {parts[0][2]}," if is_round else ""
                 what = f"kvstore.{self.what} of key {parts[0][0]!r}{more}{turn} at server {server}"
-                meta = {**self.meta, "parts": parts, **({"priority": priority} if priority else {})}
+                meta = header(self.record._replace(parts=parts))
+                if priority:
+                    meta["priority"] = priority
                 into = self._place(*parts[0][:2]) if self._alone(server, parts[0]) else None
                 tickets.append(self._worker.ask(server, what, meta, payload, priority, into))
             return tickets
 
 
-def _push(store: int, code: Codec | None, apart: int = 1) -> dict[str, Any]:
-    meta: dict[str, Any] = {"op": "push", "store": store}
-    if apart > 1:
-        meta["apart"] = apart
-    return meta if code is None else {**meta, "code": list(code)}
+def _push(store: int, code: Codec | None, apart: int = 1, op: PushOp = PushOp.PUSH) -> Push:
+    return Push(op, store, [], apart if apart > 1 else None, code)
 
 
 def _flat(array: np.ndarray) -> np.ndarray:

@@ -241,7 +241,7 @@ class WorkerNode(Postoffice):
     def _end_batch(self, batch: int, used: list[int], stores: list[int]) -> None:
         """Tell the servers whose pushes count; all workers tell the same."""
         for store in stores:
-            self.kv.ask_all(f"end of batch {batch}", {"op": "end", "store": store, "batch": batch, "used": used})
+            self.kv.ask_all(f"end of batch {batch}", header(protocol.BatchEnd(store, batch, used)))
 
     def barrier(self, name: str = "") -> None:
         """Wait until all workers are here.

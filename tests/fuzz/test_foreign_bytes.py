@@ -327,18 +327,21 @@ class TestTables:
 
 class TestMessages:
     def test_true_and_false_are_no_numbers(self) -> None:
-        from dualmx.ps.server import parse_parts, serve_put
+        from dualmx.ps.protocol import SERVER_REQUESTS
+        from dualmx.ps.server import serve_put
         from dualmx.ps.store import Store
         from dualmx.ps.van.frame import REQUEST, Message
 
         for part in (["w", 0, False], ["w", True, 0], [True, 0, 0]):
             with pytest.raises(FormatError, match="not as expected"):
-                parse_parts(Message(REQUEST, 0, {"op": "push", "parts": [part]}), (str, int), int, int)
+                SERVER_REQUESTS.read(Message(REQUEST, 0, {"op": "push", "store": 0, "parts": [part]}))
         with pytest.raises(FormatError, match="key=True: not as expected"):
             Message(REQUEST, 0, {"key": True}).field("key", (str, int))
-        message = Message(REQUEST, 0, {"parts": [["w", 0, "float32", 3, [True, 3]]]}, [bytes(12)], size=12)
+        meta = {"op": "put", "store": 0, "parts": [["w", 0, "float32", 3, [True, 3]]]}
+        message = Message(REQUEST, 0, meta, [bytes(12)], size=12)
+        store, put = Store([0], True, print, print), SERVER_REQUESTS.read(message)
         with pytest.raises(FormatError, match="no array"):
-            serve_put(Store([0], True, print, print), message, lambda nbytes: np.empty(nbytes, np.uint8))
+            serve_put(store, put, message.pieces(), lambda nbytes: np.empty(nbytes, np.uint8))
 
     def test_a_job_of_very_many_batches(self) -> None:
         told = {"batch": 1 << 60, "members": [0], "used": []}

@@ -139,7 +139,7 @@ def test_elementwise_means_that_slices_can_be_updated_apart(name: str) -> None:
 def test_factors_follow_parameters_and_names() -> None:
     opt = mx.optimizer.SGD(param_idx2name={0: "fc_weight", 1: "fc_bias"})
     opt.set_lr_mult({"fc_bias": 2.0})
-    assert multipliers(opt, [0, 1]) == [[0, 1.0, 1.0, "fc_weight"], [1, 2.0, 0.0, "fc_bias"]]
+    assert multipliers(opt, [0, 1]) == [(0, 1.0, 1.0, "fc_weight"), (1, 2.0, 0.0, "fc_bias")]
 
 
 def test_states_are_cut_joined_and_read_back() -> None:

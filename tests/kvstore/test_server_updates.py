@@ -275,7 +275,7 @@ def test_nadam_is_the_same_after_a_restart_and_in_any_order_of_keys(told: bool) 
         for key in "abc":
             store.put(key, 0, np.linspace(-1, 1, 8, dtype="f"), (8,))
         optimizer = mx.optimizer.create("nadam")
-        meta = {"config": to_config(optimizer), "factors": [], "order": list("abc")}
+        meta = {"op": "optimizer", "store": 1, "config": to_config(optimizer), "factors": [], "order": list("abc")}
         control("optimizer", store, 1, Message(REQUEST, 0, meta))
         for turn in range(1, 6):
             if not told:

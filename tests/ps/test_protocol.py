@@ -15,7 +15,7 @@ from dualmx.ps.protocol import Limit, Messages, header, parse
 from dualmx.ps.van.frame import NOTICE, Message
 
 TABLES = {name: one for name, one in vars(protocol).items() if isinstance(one, Messages)}
-RECORDS = [one for one in vars(protocol).values() if isinstance(one, type) and hasattr(one, "_fields")]
+RECORDS = [one for name, one in vars(protocol).items() if name[0] != "_" and hasattr(one, "_fields")]
 RECORDS.remove(Limit)
 PLAIN = {str: "a", int: 3, float: 0.5, bool: True, dict: {"b": [1, None]}, list: [1, "c"], Any: None}
 

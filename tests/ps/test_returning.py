@@ -166,7 +166,8 @@ def test_the_optimizer_of_a_worker_that_joins_counts_where_there_is_none() -> No
     control, store = OptimizerRequests(), ElasticStore([0], True, print, print)
 
     def tell(name: str, default: bool) -> str:
-        told = {"config": to_config(mx.optimizer.create(name)), "factors": [], "order": [], "default": default}
+        told = {"op": "optimizer", "store": 0, "config": to_config(mx.optimizer.create(name)), "default": default}
+        told |= {"factors": [], "order": []}
         control("optimizer", store, 0, Message(REQUEST, 1, told))
         return next(iter(control.records(0)))[0]["config"]["name"]
 

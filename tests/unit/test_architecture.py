@@ -188,6 +188,7 @@ PRIVATE: dict[str, set[str]] = {
     "kvstore": {
         "_all_index_update_counts",
         "_index_update_count",
+        "_meta",
         "_product",
         "_trace",
         "_update_count",

@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 from ...core import knobs
 from ..customer import Customer
+from ..protocol import NEVER_DROPPED, OP
 from .frame import ERROR, NOTICE, PING, REPLY, REQUEST, Message
 from .socket_van import SocketVan
 from .van import OnMessage
 
-NEVER_DROPPED = ("register", "rejoin", "hello", "bye")  # by these, processes introduce themselves and take leave
 MAX_RESEND_SECONDS = 8.0  # most seconds between two repetitions
 
 
@@ -25,7 +25,7 @@ def with_message_drops(on_message: OnMessage, percent: int, seed: str) -> OnMess
     draw = random.Random(seed)
 
     def passed(link: int, message: Message) -> None:
-        lossy = message.kind in (REQUEST, REPLY, ERROR) and message.meta.get("op") not in NEVER_DROPPED
+        lossy = message.kind in (REQUEST, REPLY, ERROR) and message.meta.get(OP) not in NEVER_DROPPED
         if not lossy or draw.random() * 100 >= percent:
             on_message(link, message)
 

@@ -197,10 +197,10 @@ class Decoder:
         if form is not None and tail[-3:] == b"]]}" and tail[:-3].isdigit() and len(tail) < 20:
             return {**form.meta, "parts": [[form.key, form.number, int(tail[:-3])]]}, form
         meta = _unjson(raw)
-        if len(raw) < 256 and len(self._forms) < MAX_TEMPLATES and meta.keys() == {"op", "store", "parts"}:
-            match meta["parts"]:
+        if len(raw) < 256 and len(self._forms) < MAX_TEMPLATES and len(meta) == 3 and "store" in meta:
+            match meta.get("parts"):
                 case [[int() | str() as key, int() as number, int()]]:
-                    form = HeaderTemplate({"op": meta["op"], "store": meta["store"]}, key, number)
+                    form = HeaderTemplate(meta, key, number)
                     self._forms[form.head] = form
         return meta, None
 

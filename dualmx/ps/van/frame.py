@@ -59,8 +59,8 @@ class HeaderTemplate:
     __slots__ = ("cached_target", "head", "key", "meta", "number")
 
     def __init__(self, meta: dict[str, Any], key: int | str, number: int):
-        self.meta, self.key, self.number = meta, key, number
-        self.head = to_json({**meta, "parts": [[key, number, 0]]}).encode().removesuffix(b",0]]}")
+        self.meta, self.key, self.number = {k: v for k, v in meta.items() if k != "parts"}, key, number
+        self.head = to_json({**self.meta, "parts": [[key, number, 0]]}).encode().removesuffix(b",0]]}")
         self.cached_target: Any = None
 
     def with_round(self, turn: int) -> EncodedMeta:
