@@ -8,7 +8,7 @@ from typing import Any
 from .. import parallel
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray import NDArray
-from ..ndarray.creation import array_from_numpy
+from ..ndarray.interop import array_from_numpy
 from ..parallel import ProcessGroup
 from ..parallel.object_codec import decode, encode
 from .collectives import Work, require_array

@@ -10,7 +10,7 @@ import numpy as np
 from .. import parallel
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray import NDArray
-from ..ndarray.zero_copy import from_numpy_like
+from ..ndarray.interop import array_from_numpy
 from ..parallel.collectives import all_reduce_rows, as_numpy
 from ..parallel.mailbox import Handle
 from ..parallel.reduce_ops import check_op, reduce_values, scale
@@ -46,7 +46,7 @@ def _enqueue_each(
         return [exchange(group, x) for x in values]
 
     def finish(found: list[np.ndarray], _: int) -> list[NDArray]:
-        return [from_numpy_like(f, t) for f, t in zip(found, tensors, strict=True)]
+        return [array_from_numpy(f, like=t, copy=None) for f, t in zip(found, tensors, strict=True)]
 
     return enqueue(engine, TensorEntry(ask, run=run, kept=[t._array() for t in tensors]), finish)
 
@@ -122,7 +122,7 @@ def enqueue_allreduce(
     def finish(found: list[np.ndarray], count: int) -> list[NDArray]:
         if any(integers):
             found = [scale_integers(f, after / count if op == Average else after) for f in found]
-        return [from_numpy_like(f, t) for f, t in zip(found, tensors, strict=True)]
+        return [array_from_numpy(f, like=t, copy=None) for f, t in zip(found, tensors, strict=True)]
 
     return enqueue(engine, request, finish)
 
@@ -130,9 +130,11 @@ def enqueue_allreduce(
 def _allreduce_inline(t: NDArray, integer: bool, op: str, before: float, after: float, group: Any) -> NDArray:
     if not integer:
         return parallel.all_reduce(t, op, before, after, group)
-    values = from_numpy_like(scale_integers(as_numpy(t), before), t)
+    values = array_from_numpy(scale_integers(as_numpy(t), before), like=t, copy=None)
     total = parallel.all_reduce(values, Sum if op == Average else op, group=group)
-    return from_numpy_like(scale_integers(as_numpy(total), after / parallel.size(group) if op == Average else after), t)
+    return array_from_numpy(
+        scale_integers(as_numpy(total), after / parallel.size(group) if op == Average else after), like=t, copy=None
+    )
 
 
 def _enqueue_row_allreduce(
@@ -171,7 +173,7 @@ def _adasum(
             parts = [x] if group is None or group.size == 1 else group.all_gather(x, True, f"hvd.{what}")
             while len(parts) > 1:
                 parts = [_pair(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
-            found.append(from_numpy_like((parts[0] * after).astype(np.dtype(t.dtype)), t))
+            found.append(array_from_numpy((parts[0] * after).astype(np.dtype(t.dtype)), like=t, copy=None))
         return found
 
     if engine is None:
@@ -239,7 +241,9 @@ def enqueue_alltoall(
     ask = Request(name or "", "alltoall", _dtype_and_shape(tensor, True), _bytes([tensor]))
     request = TensorEntry(ask, run=lambda group: group.all_to_all(parts, f"hvd.{what}"), kept=tensor._array())
     return enqueue(
-        engine, request, lambda found, _: (from_numpy_like(np.concatenate(found), tensor), [len(f) for f in found])
+        engine,
+        request,
+        lambda found, _: (array_from_numpy(np.concatenate(found), like=tensor, copy=None), [len(f) for f in found]),
     )
 
 
@@ -275,7 +279,7 @@ def enqueue_reducescatter(
             parts = group.all_to_all(np.array_split(x, group.size), f"hvd.{what}")
             out = np.empty(parts[0].shape, x.dtype)
             reduce_values(parts, op, after, out)
-            results.append(from_numpy_like(out, t))
+            results.append(array_from_numpy(out, like=t, copy=None))
         return results
 
     if engine is None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core import np_mode
 from ..ndarray import NDArray, array
+from ..ndarray.interop import with_mode_class
 
 
 class _WorkerMode:
@@ -33,7 +33,7 @@ def wrap_like(result: np.ndarray, source: Any) -> Any:
         return result
     made = array(result, dtype=result.dtype)
     if source is None:
-        return made.as_np_ndarray() if np_mode.array.get() else made
+        return with_mode_class(made)
     return source._with_own_class(made) if isinstance(source, NDArray) else made
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..core.context import Context
 from ..ndarray import NDArray
+from ..ndarray.interop import array_from_numpy
 from ..ndarray.replay import ReplayableProgram
-from ..ndarray.zero_copy import from_borrowed_numpy
 from ..op.registry import Call
 from ..optimizer import Optimizer
 from ..optimizer.rule_optimizer import RuleOptimizer
@@ -115,7 +115,7 @@ class CompiledUpdate:
             shape = weight._value.shape
             for t in some:
                 laid = t if t.shape == shape else t.reshape(shape)
-                entered.append(laid if t.itemsize < 8 else from_borrowed_numpy(laid, _CPU)._data)
+                entered.append(laid if t.itemsize < 8 else array_from_numpy(laid, _CPU, copy=False)._data)
         for array, data in zip(self._outs, self._program(entered), strict=True):
             array._data = data
         return True

@@ -14,8 +14,8 @@ from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError
 from ..core.knobs import DETERMINISM
 from ..ndarray import NDArray, waitall
+from ..ndarray.interop import array_from_numpy, as_numpy_view, assign_numpy
 from ..ndarray.serialize import write_file
-from ..ndarray.zero_copy import as_numpy_view, assign_nocopy, from_numpy_nocopy
 from ..optimizer import Nadam, Optimizer
 from ..optimizer.state_file import dump_states
 from ..profiler import set_kvstore_handle
@@ -372,7 +372,7 @@ class DistKVStore(MemberStore):
         if ahead and self._is_single_dense("pull", key, out):
             value_of = self._kv.pull_prefetched(self._number, [key], ahead, priority)
             self._wait_for_pushes([key])
-            assign_nocopy(out, value_of(key))
+            assign_numpy(out, value_of(key))
             return
         pairs = self._grouped("pull", key, out)
         for k, group in pairs:
@@ -388,7 +388,7 @@ class DistKVStore(MemberStore):
         self._wait_for_pushes(keys)
         values = {k: value_of(k) for k in dict.fromkeys(keys)}
         for k, group in pairs:
-            value = from_numpy_nocopy(values[k], group[0].context)
+            value = array_from_numpy(values[k], group[0].context, copy=None)
             for a in group:
                 value.copyto(a)
 

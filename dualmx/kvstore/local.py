@@ -11,7 +11,7 @@ import numpy as np
 from ..core.errors import ArgumentError, ArgumentTypeError, OrderError
 from ..core.reader import Content, read_file
 from ..ndarray import NDArray, waitall
-from ..ndarray.creation import array_from_numpy
+from ..ndarray.interop import array_from_numpy
 from ..ndarray.serialize import write_file
 from ..optimizer import Optimizer, Updater, get_updater
 from ..sparse import store, with_storage

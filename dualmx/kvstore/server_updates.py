@@ -20,7 +20,7 @@ from ..core.context import Context
 from ..core.dtypes import is_float
 from ..core.errors import ArgumentError, MXNetError
 from ..ndarray import NDArray, array, flush
-from ..ndarray.zero_copy import COPY_BELOW, as_numpy_view, from_borrowed_numpy
+from ..ndarray.interop import COPY_BELOW_BYTES, array_from_numpy, as_numpy_view
 from ..optimizer import Nadam, Optimizer, Updater, get_updater
 from ..parallel import jax_distributed
 from ..profiler.profiler import control
@@ -105,7 +105,7 @@ def _same_shape_groups(batch: list[ShardGradient]) -> Iterator[list[ShardGradien
     small: dict[Any, list[ShardGradient]] = {}
     for one in batch:
         value = one[0].value
-        if value.nbytes > COPY_BELOW:
+        if value.nbytes > COPY_BELOW_BYTES:
             yield [one]
         else:
             small.setdefault((one[0].shape, value.size, value.dtype), []).append(one)
@@ -247,7 +247,8 @@ class StoreUpdater:
         """Record an update, and compile it if it is likely to be repeated."""
         indices = [index_of(h.key, h.number) for h in slices]
         lying = [
-            [from_borrowed_numpy(t.reshape(w.shape), _CPU) for t in ts] for ts, w in zip(terms, weights, strict=True)
+            [array_from_numpy(t.reshape(w.shape), _CPU, copy=False) for t in ts]
+            for ts, w in zip(terms, weights, strict=True)
         ]
         update = None
         if can_compile(self.optimizer) and self._worth_compiling(which, slices, indices):

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentError
-from ..ndarray.creation import array_from_numpy
 from ..ndarray.handle import invoke, invoke_out
+from ..ndarray.interop import array_from_numpy
 from ..ndarray.ndarray import NDArray
 from ..op.registry import OPS
 

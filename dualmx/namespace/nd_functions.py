@@ -11,9 +11,9 @@ import numpy as np
 
 from ..core.argcheck import integer, require_instance
 from ..core.errors import ArgumentError, ArgumentTypeError
-from ..ndarray.creation import array_from_numpy
 from ..ndarray.custom_op import CustomOpSpec, nonzero_rows
 from ..ndarray.handle import invoke, invoke_out
+from ..ndarray.interop import array_from_numpy
 from ..ndarray.ndarray import NDArray
 from ..ndarray.recorder import local
 from ..op.registry import OPS

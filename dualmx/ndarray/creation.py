@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..compile.devices import accepts_numpy, aligned_copy, context_of, device_of, device_put
+from ..compile.devices import context_of, device_of, device_put
 from ..core import np_mode
 from ..core.argcheck import DType, Shape, integer, number, require_instance
 from ..core.argcheck import context as as_context
@@ -21,6 +21,7 @@ from .exchange import adopt, is_host
 from .execute import array_from_buffer
 from .exposed import protect
 from .handle import invoke, invoke_nullary, invoke_out
+from .interop import array_from_numpy
 from .ndarray import NDArray
 from .recorder import engine, local
 
@@ -59,12 +60,6 @@ def array(source_array: Any, ctx: Context | None = None, dtype: DType | None = N
         raise ArgumentTypeError(f"array: elements of type {values.dtype} are not numbers")
     target = as_dtype(dtype if dtype is not None else np.float32)
     return array_from_numpy(values.astype(target, copy=False), ctx)
-
-
-def array_from_numpy(values: np.ndarray, ctx: Context | None = None) -> NDArray:
-    """Return an array with a copy of NumPy `values`, dtype kept."""
-    where = current_context() if ctx is None else as_context(ctx)
-    return array_from_buffer(aligned_copy(values) if accepts_numpy(values, where) else device_put(values, where), where)
 
 
 def from_jax(value: jax.Array, ctx: Context | None = None, dtype: Any = None, copy: bool = False) -> NDArray:

@@ -13,8 +13,9 @@ import numpy as np
 from ..core.context import Context, current_context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from ..op.registry import OPS
-from .creation import array_from_numpy, zeros
+from .creation import zeros
 from .handle import Handle, invoke, is_tracked, ref
+from .interop import array_from_numpy
 from .ndarray import NDArray
 from .recorder import TapePaused, engine, local
 

@@ -12,7 +12,7 @@ from ..core.errors import ArgumentError, ArgumentTypeError, RangeError
 from ..op.defs.index import constant, to_spec
 from ..op.registry import OPS
 from . import value_checks
-from .creation import array, array_from_numpy
+from .creation import array
 from .handle import (
     assign,
     check_writable,
@@ -23,6 +23,7 @@ from .handle import (
     write_view,
     write_view_op,
 )
+from .interop import array_from_numpy
 from .ndarray import NDArray
 from .recorder import engine, local
 from .view import copy_window, make_view

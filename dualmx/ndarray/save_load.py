@@ -13,8 +13,8 @@ import numpy as np
 from ..compile.devices import reset_effect_errors
 from ..core.argcheck import require_instance
 from . import serialize
-from .creation import array_from_numpy
 from .execute import flush, in_flight
+from .interop import array_from_numpy
 from .ndarray import NDArray
 from .recorder import async_error, engine, local, note_failure, reported_failures
 

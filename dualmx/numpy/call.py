@@ -10,8 +10,9 @@ import numpy as onp
 from ..core.context import Context
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError, UnsupportedError
-from ..ndarray.creation import array_from_numpy, from_jax
+from ..ndarray.creation import from_jax
 from ..ndarray.handle import invoke, invoke_out, invoke_unary
+from ..ndarray.interop import array_from_numpy
 from ..ndarray.ndarray import NDArray
 from ..op.registry import OPS, Call
 from ..symbol import Symbol

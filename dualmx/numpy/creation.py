@@ -11,8 +11,8 @@ from ..core.argcheck import integer, number
 from ..core.context import Context, current_context
 from ..core.dtypes import arange_values, as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError
-from ..ndarray.creation import array_from_numpy
 from ..ndarray.handle import is_tracked
+from ..ndarray.interop import array_from_numpy
 from ..ndarray.ndarray import NDArray
 from ..ndarray.recorder import local
 from .call import as_array, c_order, call_op, shape_of, write_out

@@ -10,8 +10,8 @@ import numpy as onp
 
 from ..core.errors import ArgumentError, ArgumentTypeError, RangeError
 from ..ndarray import indexing as classic
-from ..ndarray.creation import array_from_numpy
 from ..ndarray.handle import assign, check_writable, invoke, invoke_unary, write_view, write_view_op
+from ..ndarray.interop import array_from_numpy
 from ..ndarray.ndarray import NDArray
 from ..ndarray.view import copy_window, make_view
 from ..op.registry import OPS

@@ -12,7 +12,7 @@ import numpy as np
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray import NDArray, array
 from ..ndarray.custom_op import Function
-from ..ndarray.zero_copy import as_numpy_view, from_numpy_like
+from ..ndarray.interop import array_from_numpy, as_numpy_view
 from ..sparse import RowSparseNDArray, row_sparse_array
 from . import jax_distributed
 from .mailbox import Handle
@@ -201,7 +201,7 @@ def reduce_arrays(
     found = with_fusion(
         [scale(as_numpy(a), prescale) for a in arrays], lambda x: group.all_reduce(x, op, postscale, what, name)
     )
-    return [from_numpy_like(v, a) for v, a in zip(found, arrays, strict=True)]
+    return [array_from_numpy(v, like=a, copy=None) for v, a in zip(found, arrays, strict=True)]
 
 
 def all_reduce(
@@ -312,7 +312,7 @@ def all_gather(data: Any, join: bool = False, group: ProcessGroup | None = None)
         for x in xs:
             found = [as_numpy(x)] if members.size == 1 else members.all_gather(as_numpy(x), not join, what)
             starts.append(sum(len(f) for f in found[: members.rank]) if join else members.rank)
-            results.append(from_numpy_like(np.concatenate(found) if join else np.stack(found), x))
+            results.append(array_from_numpy(np.concatenate(found) if join else np.stack(found), like=x, copy=None))
         return results
 
     def back(dys: Sequence[NDArray]) -> list[NDArray]:
@@ -359,7 +359,9 @@ def broadcast(data: Any, root: int = 0, group: ProcessGroup | None = None, out: 
             check_same_call(members, what, "broadcast", xs, root=root)
             return jax_distributed.run_xla_collective("broadcast", what, xs, root)
         found = with_fusion([as_numpy(x) for x in xs], lambda x: members.broadcast(x, root, what))
-        return [from_numpy_like(np.array(v), x).tostype(x.stype) for v, x in zip(found, xs, strict=True)]
+        return [
+            array_from_numpy(np.array(v), like=x, copy=None).tostype(x.stype) for v, x in zip(found, xs, strict=True)
+        ]
 
     def back(dys: Sequence[NDArray]) -> list[NDArray]:
         sums = list(dys) if members.size == 1 else reduce_arrays(dys, "sum", 1.0, 1.0, members, what)

@@ -9,7 +9,7 @@ import numpy as np
 from ..core.context import Context
 from ..core.errors import ArgumentError
 from ..ndarray import NDArray
-from ..ndarray.zero_copy import from_numpy_nocopy, new_array_nocopy
+from ..ndarray.interop import array_from_numpy, with_mode_class
 from .collectives import as_list, as_numpy, rank_in_group
 from .mailbox import Handle
 from .process_group import ProcessGroup
@@ -110,8 +110,8 @@ def _post_receive(
     def finish() -> NDArray:
         receipt.source, value = mail.complete_receive(wanted, number, what)
         if out is None:
-            return new_array_nocopy(np.array(value), ctx)
-        from_numpy_nocopy(value, out.context).copyto(out)
+            return with_mode_class(array_from_numpy(np.array(value), ctx, copy=None))
+        array_from_numpy(value, out.context, copy=None).copyto(out)
         return out
 
     receipt = RecvHandle(finish, lambda: mail.can_complete(wanted, number))

@@ -10,7 +10,7 @@ import numpy as np
 from ..core.context import Context
 from ..core.errors import ArgumentError
 from ..ndarray import NDArray
-from ..ndarray.zero_copy import from_numpy_like, new_array_nocopy
+from ..ndarray.interop import array_from_numpy, with_mode_class
 from . import object_codec
 from .collectives import _DifferentiableCollective, as_list, as_numpy, rank_in_group
 from .process_group import ProcessGroup
@@ -55,7 +55,7 @@ def reduce(
         return None
     out = np.empty(mine.shape, mine.dtype)
     reduce_values(parts, op, postscale, out)
-    return from_numpy_like(out, x)
+    return array_from_numpy(out, like=x, copy=None)
 
 
 def gather(data: NDArray, root: int = 0, join: bool = False, group: ProcessGroup | None = None) -> list[NDArray] | None:
@@ -83,7 +83,7 @@ def gather(data: NDArray, root: int = 0, join: bool = False, group: ProcessGroup
         return [x.copy()]
     mine = as_numpy(x)
     found = members.run_in_order(lambda: members.gather(mine, root, not join, what))
-    return [from_numpy_like(np.array(v), x) for v in found] if members.rank == root else None
+    return [array_from_numpy(np.array(v), like=x, copy=None) for v in found] if members.rank == root else None
 
 
 def scatter(data: Any = None, root: int = 0, group: ProcessGroup | None = None, ctx: Context | None = None) -> NDArray:
@@ -117,8 +117,10 @@ def scatter(data: Any = None, root: int = 0, group: ProcessGroup | None = None, 
             raise ArgumentError(f"{what}: data has {len(arrays)} arrays for {members.size} processes")
     if members.size == 1:
         assert arrays is not None
-        return new_array_nocopy(np.array(arrays[0]), ctx)
-    return new_array_nocopy(np.array(members.run_in_order(lambda: members.scatter(arrays, root, what))), ctx)
+        part = arrays[0]
+    else:
+        part = members.run_in_order(lambda: members.scatter(arrays, root, what))
+    return with_mode_class(array_from_numpy(np.array(part), ctx, copy=None))
 
 
 def _split_rows(what: str, x: np.ndarray, group: ProcessGroup, splits: Sequence[int] | None = None) -> list[np.ndarray]:
@@ -161,7 +163,7 @@ def reduce_scatter(
         if members.size == 1:
             return reduce_single_process(xs, prescale * postscale)
         mine = scale(as_numpy(xs[0]), prescale)
-        return [from_numpy_like(members.reduce_scatter(mine, op, postscale, what), xs[0])]
+        return [array_from_numpy(members.reduce_scatter(mine, op, postscale, what), like=xs[0], copy=None)]
 
     def back(dys: Sequence[NDArray]) -> list[NDArray]:
         if op not in ("sum", "average"):
@@ -170,7 +172,7 @@ def reduce_scatter(
         grad = as_numpy(dys[0])
         if members.size > 1:
             grad = np.concatenate(members.all_gather(grad, True, what))
-        return [from_numpy_like(scale(grad, factor), dys[0])]
+        return [array_from_numpy(scale(grad, factor), like=dys[0], copy=None)]
 
     found = _DifferentiableCollective(
         lambda xs: members.run_in_order(lambda: there(xs)), lambda dys: members.run_in_order(lambda: back(dys))
@@ -210,19 +212,19 @@ def all_to_all(data: Any, splits: Sequence[int] | None = None, group: ProcessGro
             raise ArgumentError(f"{what}: data has {len(arrays)} arrays for {members.size} processes")
         parts = [as_numpy(a) for a in arrays]
         found = parts if members.size == 1 else members.run_in_order(lambda: members.all_to_all(parts, what))
-        return [from_numpy_like(np.array(v), a) for v, a in zip(found, arrays, strict=True)]
+        return [array_from_numpy(np.array(v), like=a, copy=None) for v, a in zip(found, arrays, strict=True)]
     sizes: list[int] = []
 
     def there(xs: Sequence[NDArray]) -> list[NDArray]:
         parts = _split_rows(what, as_numpy(xs[0]), members, splits)
         found = parts if members.size == 1 else members.all_to_all(parts, what)
         sizes[:] = [len(v) for v in found]
-        return [from_numpy_like(np.concatenate(found), xs[0])]
+        return [array_from_numpy(np.concatenate(found), like=xs[0], copy=None)]
 
     def back(dys: Sequence[NDArray]) -> list[NDArray]:
         parts = _split_rows(what, as_numpy(dys[0]), members, sizes)
         found = parts if members.size == 1 else members.all_to_all(parts, what)
-        return [from_numpy_like(np.concatenate(found), dys[0])]
+        return [array_from_numpy(np.concatenate(found), like=dys[0], copy=None)]
 
     run = _DifferentiableCollective(
         lambda xs: members.run_in_order(lambda: there(xs)), lambda dys: members.run_in_order(lambda: back(dys))

@@ -14,8 +14,8 @@ from ..core.context import Context, current_context
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..graph.trie import aval
-from ..ndarray.creation import array_from_numpy
 from ..ndarray.handle import copy_to_context, invoke, is_tracked
+from ..ndarray.interop import array_from_numpy
 from ..ndarray.ndarray import NDArray, make_variable
 from ..ndarray.serialize import SparseBody
 from ..op.registry import OPS, Call

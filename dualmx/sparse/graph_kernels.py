@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.errors import ArgumentError, ArgumentTypeError, DtypeError
 from ..core.rng import rng_streams
-from ..ndarray.creation import array_from_numpy
+from ..ndarray.interop import array_from_numpy
 from ..ndarray.ndarray import NDArray
 from ..op.registry import Call
 from ..op.traits import StorageRule

@@ -11,7 +11,7 @@ import pytest
 import dualmx as mx
 from dualmx.compile.devices import aligned_copy
 from dualmx.compile.events import Listener, listeners
-from dualmx.ndarray.zero_copy import as_numpy_view, from_numpy_nocopy
+from dualmx.ndarray.interop import array_from_numpy, as_numpy_view
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -35,7 +35,7 @@ def test_what_comes_in_comes_out(shape, dtype) -> None:
 
 def test_writes_reach_nobody_else() -> None:
     memory = aligned_copy(np.ones((512, 1024), np.float32))
-    x = from_numpy_nocopy(memory, mx.cpu())
+    x = array_from_numpy(memory, mx.cpu(), copy=None)
     other, before, shown = x.detach(), x.as_jax(), mx.nd.zeros(x.shape)
     x.copyto(shown)
     for step in (1, 2):
@@ -48,7 +48,7 @@ def test_writes_reach_nobody_else() -> None:
 
 def test_optimizers_take_no_memory_over() -> None:
     memory = aligned_copy(np.ones((512, 1024), np.float32))
-    weight, state = from_numpy_nocopy(memory, mx.cpu()), from_numpy_nocopy(memory, mx.cpu())
+    weight, state = array_from_numpy(memory, mx.cpu(), copy=None), array_from_numpy(memory, mx.cpu(), copy=None)
     optimizer = mx.optimizer.SGD(learning_rate=0.5, momentum=0.5)
     for _ in range(2):
         optimizer.update(0, weight, mx.nd.ones(weight.shape), state)
@@ -57,7 +57,7 @@ def test_optimizers_take_no_memory_over() -> None:
 
 @pytest.mark.parametrize("reads", ["nothing", "as_jax", "asnumpy", "loss", "norm", "loss and norm"])
 def test_gradients_of_variables_that_are_read_meanwhile(reads) -> None:
-    w, x = from_numpy_nocopy(X.copy(), mx.cpu()), mx.nd.array(X)
+    w, x = array_from_numpy(X.copy(), mx.cpu(), copy=None), mx.nd.array(X)
     w.attach_grad()
     for _ in range(2):
         with mx.autograd.record():
@@ -120,7 +120,7 @@ def test_one_program_serves_all_kinds_of_memory() -> None:
     seen = Programs()
     listeners.append(seen)
     try:
-        for x in (mx.nd.array(X), from_numpy_nocopy(X.copy(), mx.cpu()), mx.nd.array(X) * 1):
+        for x in (mx.nd.array(X), array_from_numpy(X.copy(), mx.cpu(), copy=None), mx.nd.array(X) * 1):
             x.wait_to_read()
             assert np.array_equal((mx.nd.tanh(x) - 3).asnumpy(), mx.nd.tanh(mx.nd.array(X)).asnumpy() - 3)
     finally:
@@ -130,6 +130,6 @@ def test_one_program_serves_all_kinds_of_memory() -> None:
 
 def test_it_is_looked_at_without_a_copy() -> None:
     memory = aligned_copy(np.ones((512, 1024), np.float32))
-    assert as_numpy_view(from_numpy_nocopy(memory, mx.cpu())) is memory
+    assert as_numpy_view(array_from_numpy(memory, mx.cpu(), copy=None)) is memory
     small = np.ones(3, np.float32)
-    assert not np.shares_memory(as_numpy_view(from_numpy_nocopy(small, mx.cpu())), small)
+    assert not np.shares_memory(as_numpy_view(array_from_numpy(small, mx.cpu(), copy=None)), small)
