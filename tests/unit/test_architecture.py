@@ -74,6 +74,7 @@ CIRCLES: list[set[str]] = [
         "ndarray.creation",
         "ndarray.custom_op",
         "ndarray.indexing",
+        "ndarray.interop",
         "ndarray.ndarray",
         "ndarray.numpy_protocol",
         "ndarray.operators",
