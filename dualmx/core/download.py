@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import warnings
-from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
-from .errors import ArgumentError, DownloadError
+from .errors import ArgumentError, DownloadError, without_password
 from .lock import exclusive
+from .reader import sha1_of
 
 
 def check_sha1(filename: str, sha1_hash: str) -> bool:
     """True if the SHA-1 of a file's content is `sha1_hash` (hexadecimal)."""
     with open(filename, "rb") as f:
         return sha1_of(f) == sha1_hash.lower()
-
-
-def sha1_of(file: Any) -> str:
-    """Return the SHA-1 of the rest of a file that is open for reading bytes, in hexadecimal digits."""
-    return hashlib.file_digest(file, lambda: hashlib.sha1(usedforsecurity=False)).hexdigest()
 
 
 def replace_file(src: str, dst: str) -> None:
@@ -93,15 +86,6 @@ def download(
     return target
 
 
-def without_password(url: str) -> str:
-    """Return `url` without user and password."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return url.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-
-
 def _target(url: str, path: str | None) -> str:
     name = url.split("/")[-1]
     place = name if path is None else os.path.expanduser(path)
@@ -112,4 +96,4 @@ def _target(url: str, path: str | None) -> str:
     return place
 
 
-__all__ = ["check_sha1", "download", "replace_file", "sha1_of", "without_password"]
+__all__ = ["check_sha1", "download", "replace_file"]

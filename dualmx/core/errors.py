@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from urllib.parse import urlsplit, urlunsplit
 
 
 class MXNetError(RuntimeError):
@@ -103,3 +104,12 @@ def suggest(word: str, known: Iterable[str]) -> str:
         return f"did you mean {near[0]!r}?"
     shown = ", ".join(known[:40]) + (", …" if len(known) > 40 else "")
     return f"known: {shown}" if known else "none is known"
+
+
+def without_password(url: str) -> str:
+    """Return `url` without user and password, for texts that may be shown."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit, urlunsplit
 
-from .download import without_password
+from .errors import without_password
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_REDIRECTS = 10

@@ -6,6 +6,7 @@ for, and turns parser errors into `FormatError`. `Cursor` reads consecutive fiel
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -34,6 +35,11 @@ _NPY = re.compile(
     r"\s*\{\s*'descr':\s*'([<>|=]?[?biufcSUVmM]\d*(?:\[\w+\])?)',\s*'fortran_order':\s*(True|False),"
     r"\s*'shape':\s*\(([\d, ]*)\),?\s*\}\s*"
 )
+
+
+def sha1_of(file: Any) -> str:
+    """Return the SHA-1 of the rest of a file that is open for reading bytes, in hexadecimal digits."""
+    return hashlib.file_digest(file, lambda: hashlib.sha1(usedforsecurity=False)).hexdigest()
 
 
 def read_file(path: str | os.PathLike[str], what: str = "cannot read") -> bytes:
@@ -319,4 +325,4 @@ class Cursor:
             self.fail(f"{self.left} unexpected bytes follow", "nothing")
 
 
-__all__ = ["GROWTH", "PARSING", "REMEDY", "Content", "Cursor", "read_file"]
+__all__ = ["GROWTH", "PARSING", "REMEDY", "Content", "Cursor", "read_file", "sha1_of"]

@@ -15,10 +15,10 @@ from typing import BinaryIO
 from urllib.parse import unquote
 
 from . import http, knobs
-from .download import sha1_of, without_password
-from .errors import DownloadError
+from .errors import DownloadError, without_password
 from .http import Reply, TransferError, split
 from .progress import Progress
+from .reader import sha1_of
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 30.0  # seconds before the second attempt, and at most
 _BLOCK = 1 << 16

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from .. import autograd
 from ..core.context import Context
@@ -14,12 +14,25 @@ from ..sparse import needs_stepwise, run_program_stepwise
 from ..symbol import Symbol
 from ..symbol.eager_fallback import EagerGraph, execute, lower_or_fallback
 from ..symbol.inference import all_shapes
-from .parameter import ARRAYS_VERSION, DeferredInitializationError, Parameter, brief
+from .parameter import ARRAYS_VERSION, DeferredInitializationError, Parameter, ParameterDict, brief
 from .pytree import LEAF, TreeDef, flatten, to_nd_class, unflatten, with_class_of
 
-if TYPE_CHECKING:
-    from .base_block import Block
-    from .hybrid import HybridBlock
+
+class BlockProtocol(Protocol):
+    """What is needed of a block."""
+
+    @property
+    def name(self) -> str: ...
+
+    def collect_params(self) -> ParameterDict: ...
+
+    def __call__(self, *args: Any) -> Any: ...
+
+
+class SymbolicBlock(BlockProtocol, Protocol):
+    """What is needed of a hybrid block."""
+
+    def _on_symbols(self, x: Any, *args: Any) -> Any: ...
 
 
 class CachedGraph:
@@ -33,26 +46,26 @@ class CachedGraph:
     _held: list[tuple[int, Parameter]]
 
     @classmethod
-    def trace_hybrid(cls, block: HybridBlock, args: tuple[Any, ...]) -> CachedGraph:
+    def trace_hybrid(cls, block: SymbolicBlock, args: tuple[Any, ...]) -> CachedGraph:
         """`traced`, with the block's parameters."""
         self = cls.traced(block, args)
         self.read(block.collect_params()._params)
         return self
 
     @classmethod
-    def of_block(cls, block: Block, args: tuple[Any, ...]) -> CachedGraph:
+    def of_block(cls, block: BlockProtocol, args: tuple[Any, ...]) -> CachedGraph:
         """Trace a call of any block that works on symbols."""
         self = cls._traced(block, args, block)
         self.read(block.collect_params()._params)
         return self
 
     @classmethod
-    def traced(cls, block: HybridBlock, args: tuple[Any, ...]) -> CachedGraph:
+    def traced(cls, block: SymbolicBlock, args: tuple[Any, ...]) -> CachedGraph:
         """Trace `hybrid_forward` once, with variables `data` (or `data0`, `data1`, ...) for `args`."""
         return cls._traced(block, args, block._on_symbols)
 
     @classmethod
-    def _traced(cls, block: Block, args: tuple[Any, ...], run: Callable[..., Any]) -> CachedGraph:
+    def _traced(cls, block: BlockProtocol, args: tuple[Any, ...], run: Callable[..., Any]) -> CachedGraph:
         self = cls()
         self.error_prefix = block.name or type(block).__name__
         flat, self.in_format = flatten(args, f"{self.error_prefix} (hybridized)")

@@ -17,12 +17,70 @@ from .cached_graph import CachedGraph
 from .parameter import DeferredInitializationError, Parameter, ParameterDict
 from .pytree import TreeDef, is_numpy, to_nd_class, to_np_class
 
+_ROOM = __name__.rpartition(".")[0] + "."
+_LAYERS = _ROOM + "nn."
 
-class CachedAccess(Block):
-    """The traced graph of a block: making it, reading it, replacing it and dropping it."""
 
-    _graph: CachedGraph | None
-    _active: bool
+class HybridBlock(Block):
+    """A block whose `hybrid_forward(F, x, ..., **params)` works with `F = mx.nd` and with `F = mx.sym`.
+
+    Called on arrays, it computes step by step; after `hybridize()` its first call traces `hybrid_forward` once with
+    symbols, and this and later calls run the traced graph. Called on symbols, it returns a symbol. Parameters held in
+    attributes arrive as keyword arguments under the attribute's name.
+
+    Args:
+        prefix: of the names of parameters and children; counted from the class name if `None`.
+        params: parameters to share instead of creating new ones.
+
+    Example:
+        >>> import dualmx as mx
+        >>> class Scale(mx.gluon.HybridBlock):
+        ...     def __init__(self, **kwargs):
+        ...         super().__init__(**kwargs)
+        ...         self.factor = self.params.get("factor", shape=(1,), init="ones")
+        ...
+        ...     def hybrid_forward(self, F, x, factor):
+        ...         return F.broadcast_mul(x, factor)
+        >>> net = Scale()
+        >>> net.initialize()
+        >>> net.hybridize()
+        >>> net(mx.nd.ones((2, 3))).sum().asscalar().item()
+        6.0
+    """
+
+    # Shortcut of a layer class for one NDArray; a user's subclass that defines its own hybrid_forward loses it.
+    _fast_forward: Callable[[Any], Any] | None = None
+    # Its parameters are held in more parts than they are computed with; `parallel.fully_shard` says so.
+    _holds_shards = False
+    # A block of dualmx whose hybrid_forward calls a function of the user.
+    _calls_user_code = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if (
+            "hybrid_forward" in cls.__dict__
+            and "_fast_forward" not in cls.__dict__
+            and not cls.__module__.startswith(_LAYERS)
+        ):
+            cls._fast_forward = None
+
+    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None):
+        super().__init__(prefix, params)
+        self._active = False
+        self._graph: CachedGraph | None = None
+        self._flags: list[tuple[str, Any]] = []
+        self._op_hook: tuple[Callable[..., None], bool] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Drop the traced graph from copies."""
+        return {**self.__dict__, "_graph": None}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if isinstance(value, Block) or (isinstance(value, Parameter) and self._graph is not None):
+            self._clear_cached_op()
+
+    # ---- the traced graph
 
     def _clear_cached_op(self) -> None:
         """Drop the traced graph; the next call traces with the current attributes."""
@@ -57,7 +115,7 @@ class CachedAccess(Block):
     def _get_graph(self, *args: Any) -> tuple[Any, ...]:
         """Trace a call with inputs like `args`, if nothing is traced yet; returns `_cached_graph`."""
         if self._graph is None:
-            self._graph = CachedGraph.traced(self, args)  # type: ignore[arg-type]
+            self._graph = CachedGraph.traced(self, args)
         return self._cached_graph
 
     def _build_cache(self, *args: Any) -> None:
@@ -114,69 +172,7 @@ class CachedAccess(Block):
             for param in graph.params:
                 param._finish_deferred_init()
 
-
-_ROOM = __name__.rpartition(".")[0] + "."
-_LAYERS = _ROOM + "nn."
-
-
-class HybridBlock(CachedAccess, Block):
-    """A block whose `hybrid_forward(F, x, ..., **params)` works with `F = mx.nd` and with `F = mx.sym`.
-
-    Called on arrays, it computes step by step; after `hybridize()` its first call traces `hybrid_forward` once with
-    symbols, and this and later calls run the traced graph. Called on symbols, it returns a symbol. Parameters held in
-    attributes arrive as keyword arguments under the attribute's name.
-
-    Args:
-        prefix: of the names of parameters and children; counted from the class name if `None`.
-        params: parameters to share instead of creating new ones.
-
-    Example:
-        >>> import dualmx as mx
-        >>> class Scale(mx.gluon.HybridBlock):
-        ...     def __init__(self, **kwargs):
-        ...         super().__init__(**kwargs)
-        ...         self.factor = self.params.get("factor", shape=(1,), init="ones")
-        ...
-        ...     def hybrid_forward(self, F, x, factor):
-        ...         return F.broadcast_mul(x, factor)
-        >>> net = Scale()
-        >>> net.initialize()
-        >>> net.hybridize()
-        >>> net(mx.nd.ones((2, 3))).sum().asscalar().item()
-        6.0
-    """
-
-    # Shortcut of a layer class for one NDArray; a user's subclass that defines its own hybrid_forward loses it.
-    _fast_forward: Callable[[Any], Any] | None = None
-    # Its parameters are held in more parts than they are computed with; `parallel.fully_shard` says so.
-    _holds_shards = False
-    # A block of dualmx whose hybrid_forward calls a function of the user.
-    _calls_user_code = False
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if (
-            "hybrid_forward" in cls.__dict__
-            and "_fast_forward" not in cls.__dict__
-            and not cls.__module__.startswith(_LAYERS)
-        ):
-            cls._fast_forward = None
-
-    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None):
-        super().__init__(prefix, params)
-        self._active = False
-        self._graph = None
-        self._flags: list[tuple[str, Any]] = []
-        self._op_hook: tuple[Callable[..., None], bool] | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Drop the traced graph from copies."""
-        return {**self.__dict__, "_graph": None}
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, value)
-        if isinstance(value, Block) or (isinstance(value, Parameter) and self._graph is not None):
-            self._clear_cached_op()
+    # ---- children and calls
 
     def register_child(self, block: Block, name: str | None = None) -> None:
         """Add a child, which must be a `HybridBlock` too."""

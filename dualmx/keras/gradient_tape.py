@@ -14,7 +14,7 @@ from ..gluon.parameter import Parameter
 from ..namespace import nd
 from ..ndarray import NDArray
 from ..ndarray.handle import is_tracked
-from .distribute.replica_context import replica_context
+from .distribute.strategy import replica_context
 
 
 class _OpenTapes(threading.local):

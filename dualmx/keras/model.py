@@ -25,8 +25,7 @@ from . import callbacks as cb
 from . import losses, metrics, optimizers
 from .data_adapter import WeightedLabels, batches_of, by_class, host
 from .distribute import get_replica_context, get_strategy
-from .distribute.replica_context import replica_context
-from .distribute.strategy import Strategy, in_scope
+from .distribute.strategy import Strategy, in_scope, replica_context
 from .functional import Graph, Placeholder, placeholders
 from .layers import Input, as_block
 

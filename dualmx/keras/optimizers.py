@@ -15,8 +15,7 @@ from ..gluon.trainer import Trainer
 from ..ndarray import NDArray
 from ..optimizer import Optimizer
 from . import schedules as schedules
-from .distribute.replica_context import get_replica_context
-from .distribute.strategy import get_strategy
+from .distribute.strategy import get_replica_context, get_strategy
 
 
 def SGD(learning_rate: Any = 0.01, momentum: float = 0.0, nesterov: bool = False, **kwargs: Any) -> Any:

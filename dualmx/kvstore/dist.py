@@ -13,6 +13,7 @@ import numpy as np
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError
 from ..core.knobs import DETERMINISM
+from ..core.rng import rng_streams
 from ..ndarray import NDArray, waitall
 from ..ndarray.interop import array_from_numpy, as_numpy_view, assign_numpy
 from ..ndarray.serialize import write_file
@@ -20,20 +21,41 @@ from ..optimizer import Nadam, Optimizer
 from ..optimizer.state_file import dump_states
 from ..profiler import set_kvstore_handle
 from ..ps import WorkerNode, current_worker
+from ..ps.customer import Request
 from ..ps.elastic_worker import ElasticWorker
 from ..ps.journal import Journal
-from ..ps.protocol import UNCHANGED, Command, Factor, PutMode, SetOptimizer, UpdateOptimizer, header
-from ..ps.row_requests import is_row_sliced, push_rows
+from ..ps.protocol import (
+    UNCHANGED,
+    Command,
+    Factor,
+    LoadStates,
+    PutMode,
+    SetOptimizer,
+    StatesRequest,
+    UpdateOptimizer,
+    header,
+)
+from ..ps.row_requests import is_row_sliced, pull_rows, push_rows
 from ..ps.worker import KVWorker, PushFuture
-from ..sparse import RowSparseNDArray
-from . import row_sparse as sparse
-from . import states
+from ..sparse import RowSparseNDArray, write_rows
 from .base import staleness_of
 from .compression import Compression, make
 from .local import KVStore, _flat
 from .optimizer_config import is_elementwise, multipliers, schedule_of, settings, to_config, unsupported_reason
 from .residuals import Residuals
-from .states import gather_states, read_states, send_states
+from .row_sparse import parse_row_ids, rows_of, select_rows, store_rows, union_ids
+from .states import (
+    Snapshot,
+    StateReader,
+    flatten,
+    join_slices,
+    on_device,
+    read_snapshot,
+    read_states,
+    restore_random_streams,
+    slice_state,
+    write_random_streams,
+)
 
 
 class MemberStore(KVStore):
@@ -293,7 +315,7 @@ class DistKVStore(MemberStore):
                 for k, a in sums.items()
             }
             code = self._compression.code
-        rows = {k: sparse.rows_of(a) for k, a in sums.items() if self._sent_as_rows(a, k)}
+        rows = {k: rows_of(a) for k, a in sums.items() if self._sent_as_rows(a, k)}
         arrays = {k: as_numpy_view(a) for k, a in sums.items() if k not in rows}
         if self._contributes_zero:
             rows = {k: (ids[:0], found[:0]) for k, (ids, found) in rows.items()}
@@ -408,7 +430,11 @@ class DistKVStore(MemberStore):
             rest = [a for a in group if not any(a is s for s in served)]
             left += [(k, rest)] if rest else []
         if tables:
-            sparse.pull_stored_rows(self, tables)
+            received = pull_rows(self._kv, self._number, dict.fromkeys(tables))
+            self._wait_for_pushes(tables)
+            for k, found in received().items():
+                for a in tables[k]:
+                    store_rows(a, found, "kvstore.pull")
         return left
 
     def _values(self, keys: list[Any]) -> dict[Any, np.ndarray]:
@@ -430,9 +456,25 @@ class DistKVStore(MemberStore):
         """
         if out is None or row_ids is None:
             raise ArgumentError("kvstore.row_sparse_pull: expected out and row_ids")
-        pairs = self._grouped("row_sparse_pull", key, out)
+        pairs, id_arrays = self._grouped("row_sparse_pull", key, out), _flat(row_ids)
         self._sync_before_pull()
-        sparse.pull_rows_into(self, pairs, _flat(row_ids))
+        what, count = "kvstore.row_sparse_pull", sum(len(group) for _, group in pairs)
+        if len(id_arrays) not in (1, count):  # one for all arrays, or one for each
+            raise ArgumentError(f"{what}: {len(id_arrays)} arrays of row_ids for {count} arrays in out")
+        remaining = iter(id_arrays * count if len(id_arrays) == 1 else id_arrays)
+        asked: list[tuple[Any, NDArray, np.ndarray]] = []
+        for k, group in pairs:
+            for a in group:
+                self._check_array("row_sparse_pull", k, a)
+                asked.append((k, a, parse_row_ids(next(remaining), a.shape[0], what)))
+        ids = {k: union_ids([i for other, _, i in asked if other == k]) for k, _ in pairs}
+        unsliced = [k for k in ids if not is_row_sliced(self._kv.keys[self._number, k])]
+        received = pull_rows(self._kv, self._number, {k: i for k, i in ids.items() if k not in unsliced})
+        values = self._values(unsliced) if unsliced else {}
+        self._wait_for_pushes(ids)
+        found = received() | {k: (ids[k], values[k][ids[k]]) for k in unsliced}
+        for k, a, own in asked:
+            store_rows(a, select_rows(found[k], own), what)
 
     def refresh(self, key: Any, tables: Sequence[NDArray], row_ids: NDArray | None = None) -> None:
         """Bring rows of copies of a stored value up to date: those numbered in `row_ids`, or all.
@@ -443,7 +485,20 @@ class DistKVStore(MemberStore):
             row_ids: row numbers, in any order.
         """
         self._sync_before_pull()
-        sparse.refresh(self, key, tables, row_ids)
+        if row_ids is None or not is_row_sliced(self._kv.keys[self._number, key]):
+            value = self._values([key])[key]
+            for table in tables:
+                table[:] = value
+            return
+        self.write_changed_rows({key: (tables, parse_row_ids(row_ids, tables[0].shape[0], "kvstore.refresh"))})
+
+    def write_changed_rows(self, changed: Mapping[Any, tuple[Sequence[NDArray], np.ndarray]]) -> None:
+        """Fetch rows of keys, by ascending numbers, and write them into copies that have all their rows."""
+        received = pull_rows(self._kv, self._number, {k: ids for k, (_, ids) in changed.items()})
+        self._wait_for_pushes(changed)
+        for k, found in received().items():
+            for table in changed[k][0]:
+                write_rows(table, *found)
 
     def reset(self, key: Any, value: NDArray) -> None:
         """Replace a stored value by that of rank 0, updating nothing."""
@@ -585,7 +640,7 @@ class DistKVStore(MemberStore):
         optimizer = self._needed()
         self._sync_before_pull()
         self._wait_for_pushes(list(self._pending_pushes))
-        states = gather_states(self, optimizer)
+        states = self.gather_states(optimizer)
         write_file(fname, dump_states(states, optimizer if dump_optimizer else None))
 
     def load_optimizer_states(self, fname: str) -> None:
@@ -601,8 +656,53 @@ class DistKVStore(MemberStore):
             self.set_optimizer(optimizer)
         optimizer = self._needed()
         if self.rank == 0:
-            self._kv.wait(send_states(self, states, optimizer))
+            self._kv.wait(self.send_states(states, optimizer))
         self._setup_barrier("load_optimizer_states")
+
+    def gather_states(self, optimizer: Optimizer) -> dict[Any, Any]:
+        """Return the states of all keys from all servers; the optimizer's counts are brought up to date."""
+        found: dict[Any, dict[int, Any]] = {}
+        counts: dict[Any, int] = {}
+        for reply in self._kv.wait(
+            self._kv.ask_all("kvstore.save_optimizer_states", header(StatesRequest(self._number)))
+        ):
+            reader = StateReader(reply.data())
+            for key, number, count, tree in reply.field("states", list):
+                found.setdefault(key, {})[number] = reader.unflatten(tree)
+                counts[key] = max(count, counts.get(key, 0))
+            optimizer.num_update = max(optimizer.num_update, reply.field("num_update", int))
+        optimizer._index_update_count.update(counts)
+        if isinstance(optimizer, Nadam) and self._push_order and counts:
+            pushed = len(self._push_order)
+            optimizer.m_schedule = optimizer._product(max(counts.values()), pushed - 1, pushed)
+        states = {}
+        for key, pieces in found.items():
+            known = self._kv.keys[self._number, key]
+            sizes = [s.stop - s.start for s in known.slices]
+            states[key] = on_device(join_slices([pieces[s.number] for s in known.slices], sizes, known.shape))
+        return states
+
+    def send_states(self, states: Mapping[Any, Any], optimizer: Optimizer) -> list[Request]:
+        """Send states to the servers that keep their keys; returns what to wait for.
+
+        Raises:
+            MXNetError: a key is not in the store.
+        """
+        parts: dict[int, tuple[list[Any], list[np.ndarray]]] = {}
+        for key, state in states.items():
+            if key not in self._specs:
+                raise MXNetError(f"kvstore.load_optimizer_states: key {key!r} of the file is not in the store")
+            known = self._kv.keys[self._number, key]
+            for s in known.slices:
+                trees, payload = parts.setdefault(s.server, ([], []))
+                tree = flatten(slice_state(state, s.start, s.stop, known.slices[-1].stop), payload)
+                trees.append([key, s.number, optimizer._index_update_count.get(key, 0), tree])
+        what = "kvstore.load_optimizer_states"
+        step = self._kv.next_setup_step(self._number)
+        return [
+            self._kv.ask(server, what, header(LoadStates(self._number, trees, optimizer.num_update, step)), payload)
+            for server, (trees, payload) in parts.items()
+        ]
 
     def _needed(self) -> Optimizer:
         if self._optimizer is None:
@@ -622,7 +722,23 @@ class DistKVStore(MemberStore):
         Raises:
             ArgumentError: JSON cannot hold `extra`. MXNetError: the file cannot be written, or a peer is gone.
         """
-        states.save(self, fname, extra)
+        try:
+            extra = json.loads(json.dumps(extra))
+        except (TypeError, ValueError) as e:
+            raise ArgumentError(f"kvstore.save_snapshot: extra={extra!r}: {e}; expected what JSON can hold") from None
+        self._wait_for_pushes(list(self._pending_pushes))
+        rounds = self._restored + max((self._kv.rounds[self._number, k] for k in self._specs), default=0)
+        if not self._sync:
+            self.barrier()  # nobody pushes meanwhile; in synchronous stores no round ends without rank 0
+        if self.rank:
+            write_random_streams(f"{fname}.{self.rank}", rounds)
+        else:
+            random, values, optimizer = rng_streams.state(), self._values(list(self._specs)), self._optimizer
+            states = None if optimizer is None else (self.gather_states(optimizer), optimizer)
+            stypes = {k: spec.stype for k, spec in self._specs.items()}
+            Snapshot(rounds, random, extra, values, states).write(fname, stypes)
+        if not self._sync:
+            self.barrier()
 
     def restore_snapshot(self, fname: str) -> Any:
         """Restore a snapshot, with any number of servers; replaces `init` and `set_optimizer`, on all workers.
@@ -635,7 +751,24 @@ class DistKVStore(MemberStore):
         Raises:
             FormatError: no snapshot. MXNetError: it cannot be read, or a peer is gone.
         """
-        return states.restore(self, fname)
+        snapshot = read_snapshot(fname)
+        values = snapshot.values
+        fresh = [k for k in values if k not in self._specs]
+        if fresh:
+            self.init(fresh, [values[k] for k in fresh])
+        for key in values.keys() - set(fresh):
+            self.reset(key, values[key])
+        if snapshot.states is not None:
+            states, optimizer = snapshot.states
+            if self._optimizer is not None:
+                optimizer.param_dict = self._optimizer.param_dict
+            self.set_optimizer(optimizer)
+            if self.rank == 0:
+                self._kv.wait(self.send_states(states, optimizer))
+        self._setup_barrier("restore_snapshot")
+        self._restored = snapshot.rounds
+        restore_random_streams(snapshot, f"{fname}.{self.rank}" if self.rank else None)
+        return snapshot.extra
 
     def profile_servers(self, call: str, arguments: Mapping[str, Any]) -> None:
         """Call a function of `dualmx.profiler` on all servers, such as `"set_state"` with `{"state": "run"}`."""

@@ -24,8 +24,7 @@ from .collective import CollectiveKVStore
 from .dist import DistKVStore, MemberStore
 from .local import KVStore, _flat
 from .optimizer_config import schedule_of, settings, updates_rows
-from .row_sparse import write_changed
-from .states import gather_states, read_states, send_states
+from .states import read_states
 
 
 class _TrackedCopies:
@@ -254,7 +253,7 @@ class MixedKVStore(MemberStore):
             if arrays:
                 half.pull(list(arrays), list(arrays.values()), ignore_sparse=False)
         if few:
-            write_changed(self._servers, few)
+            self._servers.write_changed_rows(few)
 
     def row_sparse_pull(self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None) -> None:
         """As in the local store; only the requested rows of tables are sent, each once.
@@ -332,7 +331,7 @@ class MixedKVStore(MemberStore):
         """
         optimizer, updater = self._needed()
         self._servers._wait_for_pushes(list(self._servers._pending_pushes))
-        states = {**gather_states(self._servers, optimizer), **updater.states}
+        states = {**self._servers.gather_states(optimizer), **updater.states}
         states = {k: states[k] for k in self._store_of if k in states}
         write_file(fname, dump_states(states, optimizer if dump_optimizer else None))
 
@@ -353,7 +352,7 @@ class MixedKVStore(MemberStore):
             self.set_optimizer(optimizer)
         optimizer, updater = self._needed()
         if self.rank == 0:
-            self._kv.wait(send_states(self._servers, {k: s for k, s in states.items() if self.is_table(k)}, optimizer))
+            self._kv.wait(self._servers.send_states({k: s for k, s in states.items() if self.is_table(k)}, optimizer))
         updater.set_states(dump_states({k: s for k, s in states.items() if not self.is_table(k)}))
         self._servers._setup_barrier("load_optimizer_states")
 

@@ -5,26 +5,23 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core.dtypes import NAMES, as_dtype
-from ..core.errors import ArgumentError, FormatError, MXNetError
+from ..core.errors import ArgumentError, FormatError
 from ..core.reader import Content, read_file
 from ..core.rng import rng_streams
 from ..ndarray import NDArray, array
 from ..ndarray.serialize import write_file
-from ..optimizer import Nadam
 from ..optimizer.state_file import dump_states, load_states
-from ..ps.protocol import LoadStates, StatesRequest, header
 from ..sparse import with_storage
 
 if TYPE_CHECKING:
     from ..optimizer import Optimizer
-    from ..ps.customer import Request
-    from .dist import DistKVStore
 
 DEPTH = 8
 
@@ -117,111 +114,56 @@ def read_states(fname: str) -> tuple[dict[Any, Any], Optimizer | None]:
     return load_states(read_file(fname), repr(fname))
 
 
-# -- between a distributed store and its servers
-
-
-def gather_states(kv: DistKVStore, optimizer: Optimizer) -> dict[Any, Any]:
-    """The states of all keys from all servers; the optimizer's counts are brought up to date."""
-    found: dict[Any, dict[int, Any]] = {}
-    counts: dict[Any, int] = {}
-    for reply in kv._kv.wait(kv._kv.ask_all("kvstore.save_optimizer_states", header(StatesRequest(kv._number)))):
-        reader = StateReader(reply.data())
-        for key, number, count, tree in reply.field("states", list):
-            found.setdefault(key, {})[number] = reader.unflatten(tree)
-            counts[key] = max(count, counts.get(key, 0))
-        optimizer.num_update = max(optimizer.num_update, reply.field("num_update", int))
-    optimizer._index_update_count.update(counts)
-    if isinstance(optimizer, Nadam) and kv._push_order and counts:
-        optimizer.m_schedule = optimizer._product(max(counts.values()), len(kv._push_order) - 1, len(kv._push_order))
-    states = {}
-    for key, pieces in found.items():
-        known = kv._kv.keys[kv._number, key]
-        sizes = [s.stop - s.start for s in known.slices]
-        states[key] = on_device(join_slices([pieces[s.number] for s in known.slices], sizes, known.shape))
-    return states
-
-
-def send_states(kv: DistKVStore, states: dict[Any, Any], optimizer: Optimizer) -> list[Request]:
-    """Send states to the servers that keep their keys.
-
-    Raises:
-        MXNetError: a key is not in the store.
-    """
-    parts: dict[int, tuple[list[Any], list[np.ndarray]]] = {}
-    for key, state in states.items():
-        if key not in kv._specs:
-            raise MXNetError(f"kvstore.load_optimizer_states: key {key!r} of the file is not in the store")
-        known = kv._kv.keys[kv._number, key]
-        for s in known.slices:
-            trees, payload = parts.setdefault(s.server, ([], []))
-            tree = flatten(slice_state(state, s.start, s.stop, known.slices[-1].stop), payload)
-            trees.append([key, s.number, optimizer._index_update_count.get(key, 0), tree])
-    what = "kvstore.load_optimizer_states"
-    step = kv._kv.next_setup_step(kv._number)
-    return [
-        kv._kv.ask(server, what, header(LoadStates(kv._number, trees, optimizer.num_update, step)), payload)
-        for server, (trees, payload) in parts.items()
-    ]
-
-
 FORMAT = "dualmx snapshot 1"
 
 
-def save(kv: DistKVStore, fname: str, extra: Any) -> None:
-    """See `DistKVStore.save_snapshot`."""
-    try:
-        header = json.dumps(extra)
-    except (TypeError, ValueError) as e:
-        raise ArgumentError(f"kvstore.save_snapshot: extra={extra!r}: {e}; expected what JSON can hold") from None
-    kv._wait_for_pushes(list(kv._pending_pushes))
-    rounds = kv._restored + max((kv._kv.rounds[kv._number, k] for k in kv._specs), default=0)
-    here = {"format": FORMAT, "rounds": rounds, "random": rng_streams.state()}
-    if not kv._sync:
-        kv.barrier()  # nobody pushes meanwhile; in synchronous stores no round ends without rank 0
-    if kv.rank:
-        write_file(f"{fname}.{kv.rank}", json.dumps(here).encode())
-    else:
-        _write(kv, fname, {**here, "extra": json.loads(header)})
-    if not kv._sync:
-        kv.barrier()
+@dataclass
+class Snapshot:
+    """What a file holds of a distributed store: its values, its optimizer with the states, and where it stood.
+
+    Attributes:
+        rounds: rounds that were complete.
+        random: where the random streams of a worker were.
+        extra: what the caller keeps with it.
+        values: arrays by key, in their storage types.
+        states: states by key, and their optimizer; None without an optimizer.
+    """
+
+    rounds: int
+    random: Any
+    extra: Any
+    values: dict[Any, Any]
+    states: tuple[dict[Any, Any], Optimizer] | None
+
+    def write(self, fname: str, stypes: Mapping[Any, str]) -> None:
+        """Write it to a file; `values` are NumPy arrays then, of storage types `stypes`."""
+        keys, parts = [], {}
+        for i, (key, value) in enumerate(self.values.items()):
+            keys.append([key, value.dtype.name, list(value.shape), stypes[key]])
+            parts[f"value{i}"] = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+        if self.states is not None:
+            parts["states"] = np.frombuffer(dump_states(*self.states), np.uint8)
+        meta = {**_description(self.rounds, self.random), "extra": self.extra, "keys": keys}
+        parts["meta"] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
+        out = io.BytesIO()
+        np.savez(out, **parts)
+        write_file(fname, out.getvalue())
 
 
-def _write(kv: DistKVStore, fname: str, meta: dict[str, Any]) -> None:
-    values = kv._values(list(kv._specs))
-    keys, parts = [], {}
-    for i, (key, value) in enumerate(values.items()):
-        keys.append([key, value.dtype.name, list(value.shape), kv._specs[key].stype])
-        parts[f"value{i}"] = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
-    optimizer = kv._optimizer
-    if optimizer is not None:
-        parts["states"] = np.frombuffer(dump_states(gather_states(kv, optimizer), optimizer), np.uint8)
-    parts["meta"] = np.frombuffer(json.dumps({**meta, "keys": keys}).encode(), np.uint8)
-    out = io.BytesIO()
-    np.savez(out, **parts)
-    write_file(fname, out.getvalue())
+def _description(rounds: int, random: Any) -> dict[str, Any]:
+    return {"format": FORMAT, "rounds": rounds, "random": random}
 
 
-def restore(kv: DistKVStore, fname: str) -> Any:
-    """See `DistKVStore.restore_snapshot`."""
-    meta, values, states = _read(fname)
-    fresh = [k for k in values if k not in kv._specs]
-    if fresh:
-        kv.init(fresh, [values[k] for k in fresh])
-    for key in values.keys() - set(fresh):
-        kv.reset(key, values[key])
-    if states is not None:
-        found, optimizer = states
-        if kv._optimizer is not None:
-            optimizer.param_dict = kv._optimizer.param_dict
-        kv.set_optimizer(optimizer)
-        if kv.rank == 0:
-            kv._kv.wait(send_states(kv, found, optimizer))
-    kv._setup_barrier("restore_snapshot")
-    kv._restored = meta["rounds"]
-    own = meta if kv.rank == 0 else _other_worker_file(f"{fname}.{kv.rank}")
-    if own.get("rounds") == meta["rounds"]:
+def write_random_streams(fname: str, rounds: int) -> None:
+    """Write where the random streams of this worker are, for workers other than the first."""
+    write_file(fname, json.dumps(_description(rounds, rng_streams.state())).encode())
+
+
+def restore_random_streams(snapshot: Snapshot, fname: str | None) -> None:
+    """Go on with the random streams of the first worker, or of another one by its file if it is of that snapshot."""
+    own = _description(snapshot.rounds, snapshot.random) if fname is None else _other_worker_file(fname)
+    if own.get("rounds") == snapshot.rounds:
         rng_streams.restore(own["random"])
-    return meta["extra"]
 
 
 def _other_worker_file(fname: str) -> dict[str, Any]:
@@ -233,8 +175,8 @@ def _other_worker_file(fname: str) -> dict[str, Any]:
     return found if isinstance(found, dict) and found.get("format") == FORMAT else {}
 
 
-def _read(fname: str) -> tuple[dict[str, Any], dict[Any, Any], tuple[dict[Any, Any], Optimizer] | None]:
-    """What the store was, its values, and the states with their optimizer if it had one.
+def read_snapshot(fname: str) -> Snapshot:
+    """Read what `Snapshot.write` wrote; the values are NDArrays.
 
     Raises:
         FormatError: no snapshot, or a damaged one. MXNetError: the file cannot be read.
@@ -269,18 +211,10 @@ def _read(fname: str) -> tuple[dict[str, Any], dict[Any, Any], tuple[dict[Any, A
         if optimizer is None:
             raise content.error("the snapshot lacks its optimizer")
         states = found, optimizer
-    return {"rounds": meta["rounds"], "random": random, "extra": extra}, values, states
+    return Snapshot(meta["rounds"], random, extra, values, states)
 
 
 __all__ = [
-    "StateReader",
-    "flatten",
-    "gather_states",
-    "join_slices",
-    "on_device",
-    "read_states",
-    "restore",
-    "save",
-    "send_states",
-    "slice_state",
-]
+    "Snapshot", "StateReader", "flatten", "join_slices", "on_device", "read_snapshot", "read_states",
+    "restore_random_streams", "slice_state", "write_random_streams",
+]  # fmt: skip

@@ -279,7 +279,7 @@ class ProcessGroup:
                 if peers.receive(channel, [self.ranks[i]], what)[1].meta.get("able") is not True:
                     block = None
             if block is not None:
-                self._shm = SharedMemoryAllReduce(self, peers, block, views)
+                self._shm = SharedMemoryAllReduce(self.rank, self.ranks, peers, block, views)
         return self._shm
 
     def all_reduce_named(self, x: np.ndarray, key: str, what: str) -> np.ndarray:

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import platform
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
 from ..core.errors import MXNetError
 from ..ps import PeerLinks
 from .reduce_ops import reduce_values
-
-if TYPE_CHECKING:
-    from .process_group import ProcessGroup
 
 SLICE = 1 << 20
 SLOTS = 8
@@ -30,20 +27,21 @@ class SharedMemoryAllReduce:
     """One rank's end of the shared-memory all-reduce; all members of a group create theirs together.
 
     Args:
-        group: the processes.
+        rank: number of this process in the group.
+        ranks: the members' ranks in the job.
         peers: links between them.
         block: memory of this process, of `size(members)` bytes, which the others see.
         others: memory of all processes, by number in the group; that of this one included.
     """
 
-    def __init__(self, group: ProcessGroup, peers: PeerLinks, block: np.ndarray, others: list[np.ndarray]):
+    def __init__(self, rank: int, ranks: Sequence[int], peers: PeerLinks, block: np.ndarray, others: list[np.ndarray]):
         n = len(others)
-        self._group, self._peers = group, peers
-        views = [block if i == group.rank else other for i, other in enumerate(others)]
+        self._rank, self._ranks, self._peers = rank, ranks, peers
+        views = [block if i == rank else other for i, other in enumerate(others)]
         self._written = [v[:8].view(np.uint64) for v in views]
         # What this process has taken of each other one, and what each has taken of this one.
         self._read_of = [block[_LINE * (1 + i) :][:8].view(np.uint64) for i in range(n)]
-        self._read_by = [v[_LINE * (1 + group.rank) :][:8].view(np.uint64) for v in views]
+        self._read_by = [v[_LINE * (1 + rank) :][:8].view(np.uint64) for v in views]
         self._slots = [v[_LINE * (1 + n) :] for v in views]
         self._count = 0
 
@@ -65,7 +63,7 @@ class SharedMemoryAllReduce:
         """
         step = SLICE // x.itemsize
         pieces = [slice(b, min(b + step, x.size)) for b in range(0, x.size, step)]
-        me, n = self._group.rank, self._group.size
+        me, n = self._rank, len(self._ranks)
         others = [i for i in range(n) if i != me]
         rings = [s[: SLOTS * SLICE].view(x.dtype) for s in self._slots]
         base = self._count
@@ -107,7 +105,7 @@ class SharedMemoryAllReduce:
                 return
         began = time.monotonic()
         naps = 0
-        rank, traffic = self._group.ranks[member], self._peers.traffic
+        rank, traffic = self._ranks[member], self._peers.traffic
         try:
             while counter[0] < least:
                 time.sleep(0 if naps < _SPINS else 1e-4)

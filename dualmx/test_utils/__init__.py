@@ -7,6 +7,8 @@ from .arrays import (
     assign_each,
     assign_each2,
     create_2d_tensor,
+    create_sparse_array,
+    create_sparse_array_zd,
     create_vector,
     default_context,
     default_dtype,
@@ -24,11 +26,13 @@ from .arrays import (
     rand_shape_2d,
     rand_shape_3d,
     rand_shape_nd,
+    rand_sparse_ndarray,
     random_arrays,
     random_sample,
     random_uniform_arrays,
     retry,
     set_default_context,
+    shuffle_csr_column_indices,
 )
 from .compare import (
     almost_equal,
@@ -70,7 +74,6 @@ from .files import (
     is_op_runnable,
 )
 from .optimizers import compare_optimizer
-from .sparse import create_sparse_array, create_sparse_array_zd, rand_sparse_ndarray, shuffle_csr_column_indices
 from .statistics import chi_square_check, gen_buckets_probs_with_ppf, mean_check, var_check, verify_generator
 from .symbolic import (
     check_consistency,

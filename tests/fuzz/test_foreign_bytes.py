@@ -20,7 +20,7 @@ from dualmx.core.errors import FormatError
 from dualmx.core.reader import Content
 from dualmx.io.mnist import read_idx
 from dualmx.io.recordio import offsets
-from dualmx.kvstore.states import FORMAT, _read
+from dualmx.kvstore.states import FORMAT, read_snapshot
 from dualmx.ndarray import serialize
 from dualmx.optimizer.state_file import load_states
 from dualmx.parallel.object_codec import decode
@@ -268,17 +268,17 @@ class TestModels:
         ):  # fmt: skip
             text = np.frombuffer(json.dumps({**meta, **change}).encode(), np.uint8)
             path = written(tmp_path, npz(meta=text))
-            refused(lambda p=path: _read(p))
+            refused(lambda p=path: read_snapshot(p))
         text = np.frombuffer(json.dumps(meta).encode(), np.uint8)
         path = written(tmp_path, npz(meta=text, states=np.zeros(3, np.uint8)))
-        refused(lambda: _read(path))
+        refused(lambda: read_snapshot(path))
 
     def test_locked_archives(self, tmp_path) -> None:
         content = bytearray(npz(meta=np.zeros(3, np.uint8)))
         for mark in (b"PK\x03\x04", b"PK\x01\x02"):
             content[content.index(mark) + (6 if mark[2] == 3 else 8)] |= 1  # "encrypted"
         assert zipfile.is_zipfile(io.BytesIO(content))
-        refused(lambda: _read(written(tmp_path, bytes(content))))
+        refused(lambda: read_snapshot(written(tmp_path, bytes(content))))
 
 
 class TestTables:

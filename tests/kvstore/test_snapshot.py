@@ -12,7 +12,7 @@ import pytest
 import dualmx as mx
 from dualmx.core.errors import FormatError
 from dualmx.core.rng import rng_streams
-from dualmx.kvstore.states import FORMAT, _read
+from dualmx.kvstore.states import FORMAT, read_snapshot
 
 
 def test_random_streams_go_on() -> None:
@@ -47,10 +47,10 @@ def test_other_files_are_no_snapshots(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(content)
     with pytest.raises(FormatError, match="not a snapshot of a store") as caught:
-        _read(str(file))
+        read_snapshot(str(file))
     assert "pickle" not in str(caught.value)  # what NumPy takes any file for, and advises to load
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(mx.MXNetError, match="cannot read .*absent"):
-        _read(str(tmp_path / "absent"))
+        read_snapshot(str(tmp_path / "absent"))

@@ -120,12 +120,6 @@ CIRCLES: list[set[str]] = [
         "symbol.python_nodes",
         "symbol.symbol",
     },
-    {"kvstore.dist", "kvstore.local", "kvstore.row_sparse", "kvstore.states"},
-    {"parallel.process_group", "parallel.shm_allreduce"},
-    {"test_utils.arrays", "test_utils.sparse"},
-    {"core.download", "core.http", "core.transfer"},
-    {"gluon.base_block", "gluon.cached_graph", "gluon.hybrid", "gluon.model_file"},
-    {"keras.distribute.replica_context", "keras.distribute.strategy"},
 ]
 # Imports from a room that is not below which are still there.
 UPWARD = {("namespace", "image"), ("ndarray", "numpy"), ("symbol", "numpy")}

@@ -2,8 +2,18 @@
 
 from .cluster_resolver import Cluster
 from .multi_worker import MultiWorkerMirroredStrategy, ParameterServerStrategy
-from .replica_context import InputContext, PerReplica, ReduceOp, ReplicaContext, get_replica_context
-from .strategy import MirroredStrategy, OneDeviceStrategy, Strategy, get_strategy, has_strategy
+from .strategy import (
+    InputContext,
+    MirroredStrategy,
+    OneDeviceStrategy,
+    PerReplica,
+    ReduceOp,
+    ReplicaContext,
+    Strategy,
+    get_replica_context,
+    get_strategy,
+    has_strategy,
+)
 
 __all__ = [
     "Cluster", "InputContext", "MirroredStrategy", "MultiWorkerMirroredStrategy", "OneDeviceStrategy",
