@@ -9,7 +9,7 @@ from typing import Any
 from .. import lr_scheduler as schedules
 from ..core.errors import ArgumentError, suggest
 from ..optimizer import Optimizer
-from ..optimizer.optimizer import OPTIMIZERS
+from ..optimizer.optimizer import OPTIMIZERS, registered_class
 from ..ps.protocol import Factor
 
 # Each element's update depends on that element alone, so that slices of an array can be updated apart.
@@ -31,7 +31,7 @@ _SCHEDULES: dict[str, tuple[type, tuple[Any, ...]]] = {
 
 def unsupported_reason(optimizer: Any) -> str:
     """Why servers cannot apply `optimizer`; empty if they can."""
-    kind = type(optimizer)
+    kind = registered_class(type(optimizer))
     if not isinstance(optimizer, Optimizer) or kind.__name__ not in OPTIMIZERS:
         return f"servers do not know the optimizer {kind.__name__}"
     package = __name__.split(".")[0]

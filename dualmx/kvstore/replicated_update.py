@@ -9,6 +9,7 @@ from ..ndarray import NDArray
 from ..ndarray.execute_joint import ProcessRunner, all_reduce, can_run_as_spmd, spmd_region
 from ..ndarray.handle import assign
 from ..optimizer import LBSGD, SGLD, Optimizer, Updater
+from ..optimizer.optimizer import registered_class
 from ..optimizer.updater import in_one_call
 
 PerContext = Sequence[Sequence[NDArray]]
@@ -19,7 +20,7 @@ _NOT_DETERMINISTIC = (LBSGD, SGLD)
 
 def is_replica_deterministic(optimizer: Any) -> bool:
     """True if an optimizer records the same update on every device for the same gradients."""
-    kind = type(optimizer)
+    kind = registered_class(type(optimizer))
     return (
         isinstance(optimizer, Optimizer)
         and not issubclass(kind, _NOT_DETERMINISTIC)

@@ -347,6 +347,21 @@ def register(klass: Kind) -> Kind:
     return klass
 
 
+def registered_class(kind: type) -> type:
+    """The registered class that decides how optimizers of class `kind` update: one that `kind` only adds methods to.
+
+    `kind` itself if it is registered, a user's, or changes how weights are updated.
+    """
+    package = __name__.partition(".")[0]
+    own = {name for name in dir(Optimizer) if not name.startswith("__")}
+    for c in kind.__mro__:
+        if c.__name__ in OPTIMIZERS and OPTIMIZERS.get(c.__name__) is c:
+            return c
+        if c.__module__.partition(".")[0] != package or not own.isdisjoint(vars(c)):
+            break
+    return kind
+
+
 def create(name: Any, **kwargs: Any) -> Optimizer:
     """Build an optimizer by (case-insensitive) name, class, or return an instance as it is.
 

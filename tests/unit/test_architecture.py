@@ -219,7 +219,6 @@ PRIVATE: dict[str, set[str]] = {
 }
 # Attributes of imported objects that are still assigned at module level, by file.
 ASSIGNED: dict[str, set[str]] = {
-    "keras.optimizers": {"Optimizer"},
     "kvstore": {"base"},
     "ndarray.execute": {"engine"},
     "ndarray.execute_joint": {"engine"},
