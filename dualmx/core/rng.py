@@ -67,15 +67,16 @@ class RngStreams:
                 self._streams[ctx] = before
 
     def state(self) -> dict[str, Any]:
-        """Return the seed and how far each stream is, as JSON."""
-        # The number of a counter can be seen in its text alone.
-        told = {str(ctx): [seed, int(repr(count)[6:-1])] for ctx, (seed, count) in self._streams.items()}
-        return {"seed": self._seed, "streams": told}
+        """Return the seed and the position of each stream, as JSON; no other thread may draw meanwhile."""
+        # A counter shows its position only by the next number, so a new counter continues from there.
+        positions = {ctx: (seed, next(count)) for ctx, (seed, count) in self._streams.items()}
+        self._streams = {ctx: (seed, itertools.count(n)) for ctx, (seed, n) in positions.items()}
+        return {"seed": self._seed, "streams": {str(ctx): list(at) for ctx, at in positions.items()}}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue where `state` was read."""
-        self._seed, told = self.parse(state)
-        self._streams = {ctx: (seed, itertools.count(n)) for ctx, (seed, n) in told.items()}
+        self._seed, positions = self.parse(state)
+        self._streams = {ctx: (seed, itertools.count(n)) for ctx, (seed, n) in positions.items()}
 
     @staticmethod
     def parse(state: Any) -> tuple[int, dict[Context, tuple[int, int]]]:
