@@ -76,9 +76,11 @@ def test_gradients_go_on():
         o, p = mx.nd.Custom(a * 2, b, count, op_type="square_add", k=3)
         loss = (o * 2 + p).sum()
     assert SEEN[-1][0]
+    loss.backward(retain_graph=True)
+    assert b.grad.asnumpy().tolist() == [6, 6]
     loss.backward()
     assert a.grad.asnumpy().tolist() == [2 * (2 * 2 * 2 + 2), 2 * (2 * 4 * 2 + 2)]
-    assert b.grad.asnumpy().tolist() == [6, 6]
+    assert b.grad.asnumpy().tolist() == [12, 12]
 
 
 def test_exceptions_come_through_with_their_traceback():

@@ -29,7 +29,11 @@ def test_split_data() -> None:
 def test_split_and_load() -> None:
     parts = utils.split_and_load(np.arange(4), CPUS)
     assert [(p.context, p.asnumpy().tolist()) for p in parts] == [(CPUS[0], [0, 1]), (CPUS[1], [2, 3])]
-    assert utils.split_and_load([1, 2], [mx.cpu(0)])[0].asnumpy().tolist() == [1, 2]
+    assert {p.dtype for p in parts} == {np.float32}  # as `nd.array` of anything but an NDArray
+    (only,) = utils.split_and_load([1, 2], [mx.cpu(0)])
+    assert only.dtype == np.float32 and only.asnumpy().tolist() == [1, 2]
+    whole = utils.split_and_load(nd.arange(4, dtype="int32"), CPUS)
+    assert [(p.dtype, p.asnumpy().tolist()) for p in whole] == [(np.int32, [0, 1]), (np.int32, [2, 3])]
     wrong: Any = mx.cpu(0)
     with pytest.raises(TypeError, match="ctx_list=cpu.0.: expected a list"):
         utils.split_and_load([1, 2], wrong)

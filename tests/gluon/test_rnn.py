@@ -120,12 +120,19 @@ def test_masks_of_dropout() -> None:
     assert dropped.any() and not dropped.all() and (dropped == dropped[:, :1]).all()
     assert ((cell.drop_outputs_mask.asnumpy() == 0) == dropped[:, 0]).all()
     assert cell.drop_inputs_mask is None and cell.drop_states_mask.shape == (2, 8)
-    cell = rnn.ZoneoutCell(rnn.RNNCell(50, input_size=6), zoneout_outputs=0.5)
+    for share in (0.1, 0.9):
+        cell = rnn.ZoneoutCell(rnn.RNNCell(50, input_size=6), zoneout_outputs=share)
+        cell.initialize()
+        for _ in range(2):  # each sequence begins without an output before it
+            with mx.autograd.record():
+                outputs = cell.unroll(4, x, merge_outputs=True)[0].asnumpy()
+            assert abs((outputs[:, 0] == 0).mean() - share) < 0.15
+            assert abs((outputs[:, 1:] == outputs[:, :-1]).mean() - share) < 0.15
+    cell = rnn.ZoneoutCell(rnn.RNNCell(50, input_size=6), zoneout_states=0.1)
     cell.initialize()
     with mx.autograd.record():
-        outputs = cell.unroll(4, x, merge_outputs=True)[0].asnumpy()
-    kept = outputs[:, 1:] == outputs[:, :-1]
-    assert 0.2 < kept.mean() < 0.8
+        (state,) = cell(x[:, 0], [mx.nd.full((2, 50), 7)])[1]
+    assert abs((state.asnumpy() == 7).mean() - 0.1) < 0.09
     quiet = rnn.ZoneoutCell(rnn.RNNCell(5), 0.5, 0.5)
     quiet.initialize()
     assert (quiet.unroll(4, x, merge_outputs=True)[0].asnumpy() != 0).all()

@@ -65,6 +65,22 @@ def test_stale_gradients() -> None:
         trainer.step(2)
 
 
+@pytest.mark.parametrize(("grad_req", "total"), [("write", 2.0), ("add", 8.0)])
+def test_used_gradients_of_one_context_are_cleared_unless_they_accumulate(grad_req: str, total: float) -> None:
+    net = make(CPUS)
+    net.collect_params().setattr("grad_req", grad_req)
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5}, kvstore="device")
+    backward_on_two(net)
+    trainer.step(1)
+    first = weights(net)
+    with autograd.record():
+        loss = net(nd.ones((2, 2), ctx=CPUS[0]))
+    loss.backward()
+    trainer.step(1, ignore_stale_grad=True)
+    # The second context adds nothing, or what it had before.
+    np.testing.assert_allclose(np.array(first) - weights(net), np.full((2, 1, 2), 0.5 * total))
+
+
 def test_partly_used_network() -> None:
     a, b = make(), nn.Dense(1, in_units=2, prefix="e_")
     b.initialize(mx.init.One())

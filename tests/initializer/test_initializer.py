@@ -137,6 +137,10 @@ def test_half_precision_weights():
 def test_bilinear():
     want = [[0.0625, 0.1875, 0.1875], [0.1875, 0.5625, 0.5625], [0.1875, 0.5625, 0.5625]]
     np.testing.assert_allclose(filled(init.Bilinear(), shape=(2, 1, 3, 3)), np.broadcast_to(want, (2, 1, 3, 3)))
+    tall = [*want, want[0]]
+    np.testing.assert_allclose(filled(init.Bilinear(), shape=(2, 1, 4, 3)), np.broadcast_to(tall, (2, 1, 4, 3)))
+    wide = np.outer([1, 2, 3], [1, 2, 3, 2, 1]) / 9
+    np.testing.assert_allclose(filled(init.Bilinear(), shape=(1, 1, 3, 5))[0, 0], wide, rtol=1e-6)
 
 
 def test_lstm_bias():

@@ -64,6 +64,7 @@ def test_updates_are_made_in_the_order_of_keys(kv):
         return seen
 
     assert order(kv, [9, 5, 7], [7, 9, 5, 7]) == [5, 7, 9]
+    assert order(mx.kv.create(kv.type), [9, 5], [9, 5]) == [5, 9]
     # str keys in the order in which they were initialized
     assert order(mx.kv.create(kv.type), ["c", "a", "b"], ["a", "b", "c"]) == ["c", "a", "b"]
 
@@ -134,7 +135,23 @@ def test_two_bit_compression_keeps_the_rest():
         sent = pulled(kv, "w", (4,))
         assert set(np.unique(sent)) <= {-0.5, 0.0, 0.5}
         total += sent
-    np.testing.assert_allclose(total, [3.0, -3.0, 5.0, 0.0], atol=0.5)
+    # What was kept back after ten rounds of 0.3, -0.3, 0.7 is less than the threshold.
+    np.testing.assert_array_equal(total, [3.0, -3.0, 5.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "sent"),
+    [
+        ("2bit", [0.5, -0.5, 0.25, -0.25, 0.0], [0.5, -0.5, 0, 0, 0]),
+        ("1bit", [0.5, -0.5, 0.25, -0.25, 0.0], [1, -1, 1, -1, -1]),
+    ],
+)
+def test_values_at_the_threshold_are_sent(kind, given, sent):
+    kv = mx.kv.create("device")
+    kv.set_gradient_compression({"type": kind, "threshold": 0.5} if kind == "2bit" else {"type": kind})
+    kv.init("w", nd.zeros((5,)))
+    kv.push("w", nd.array(given))
+    assert pulled(kv, "w", (5,)).tolist() == sent
 
 
 def test_rows_of_a_matrix():

@@ -66,6 +66,13 @@ def test_ranks_follow_the_list() -> None:
     groups = by_host(places)
     assert [h.name for h, _ in groups] == ["a", "b"]
     assert sorted(seat for _, seats in groups for seat in seats) == sorted(places)
+    assert {h.name: seats for h, seats in groups}["b"] == [("server", 1), ("worker", 2)]
+
+
+def test_ports_of_one_host_are_two_places() -> None:
+    near, far = Host("a", 22), Host("a", 2222)
+    groups = by_host(place([near, far], servers=0, workers=3))
+    assert groups == [(near, [("worker", 0), ("worker", 2)]), (far, [("worker", 1)])]
 
 
 def test_the_schedulers_address() -> None:

@@ -204,3 +204,9 @@ def test_sums_of_float32_are_kept_in_float64(metric):
         metric.update([mx.nd.array([value])], [mx.nd.zeros(1)])
     assert metric.get() == ("m", (2**24 + 3) / 4)
     assert str(metric) == "EvalMetric: {'m': 4194304.75}"
+
+
+def test_more_scores_count_than_there_are_classes():
+    metric = mx.metric.TopKAccuracy(top_k=5)
+    metric.update([mx.nd.array([0, 2])], [mx.nd.array([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]])])
+    assert metric.get() == ("top_k_accuracy_5", 1.0)

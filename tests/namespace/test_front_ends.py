@@ -165,7 +165,7 @@ def goldens(samples: Sequence[Sample], found: Sequence[Result], dtype: str) -> l
         want = golden(sample, dtype)
         if not isinstance(want, list):
             continue
-        for i, ((kind, shape, values), out) in enumerate(zip(want, got.outs, strict=False)):
+        for i, ((kind, shape, values), out) in enumerate(zip(want, got.outs, strict=True)):
             what = f"{sample} in {dtype}: output {i} of MXNet"
             if (out.dtype, out.shape) != (kind, shape):
                 problems.append(f"{what}: {out.dtype}{out.shape}, expected {kind}{shape}")

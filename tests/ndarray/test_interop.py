@@ -340,3 +340,33 @@ def test_bfloat16_crosses():
     assert x.asnumpy().dtype == ml_dtypes.bfloat16
     assert nd.from_numpy(x.asnumpy()).dtype == x.dtype
     assert jax.dlpack.from_dlpack(x).dtype == jnp.bfloat16
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_positions_in_arrays_end_before_the_length(axis):
+    host = np.arange(12.0).reshape(3, 4)
+    x, size = nd.array(host), host.shape[axis]
+    at = (slice(None),) * axis
+    for position in (size - 1, -size):
+        want = host[(*at, [position])]
+        for index in (np.array([position]), [position], nd.array([position], dtype="int32")):
+            np.testing.assert_array_equal(x[(*at, index)].asnumpy(), want)
+    for position in (size, -size - 1):
+        text = f"index {position} is out of bounds for axis {axis} with size {size}"
+        for index in (np.array([0, position]), [position], np.array([[position]])):
+            with pytest.raises(IndexError, match=text):
+                x[(*at, index)]
+            with pytest.raises(IndexError, match=text):
+                x[(*at, index)] = 1
+
+
+@pytest.mark.parametrize(
+    "look", [lambda x: x, lambda x: x[0], lambda x: x[1:], lambda x: x.reshape((4, 3)), lambda x: x[1, 2]]
+)
+def test_values_handed_out_are_the_callers(look):
+    x = nd.array(np.arange(12.0).reshape(3, 4))
+    for _ in range(2):  # the second time from a view that was read before
+        shown = look(x).asnumpy()
+        assert shown.flags.writeable and shown.flags.owndata
+        shown[...] = -1
+    np.testing.assert_array_equal(x.asnumpy(), np.arange(12.0).reshape(3, 4))

@@ -219,3 +219,12 @@ def test_the_end_of_a_process_is_an_error_of_all_others(transport: str, end: int
             assert float(told.split()[1]) - ended < within + 1.0, (told, ended)  # a busy machine may be late
     finally:
         end_all(started)
+
+
+@pytest.mark.parametrize("scale", [{"prescale": 0.5}, {"postscale": 2.0}])
+def test_whole_numbers_are_not_scaled(scale: dict[str, float]) -> None:
+    for dtype in ("int32", "uint8"):
+        with pytest.raises(mx.MXNetError, match=f"{dtype} values are neither averaged nor scaled"):
+            mx.parallel.all_reduce(mx.nd.ones((2,), dtype=dtype), **scale)
+    assert mx.parallel.all_reduce(mx.nd.ones((2,), dtype="int32")).asnumpy().tolist() == [1, 1]
+    assert mx.parallel.all_reduce(mx.nd.ones((2,)), **scale).asnumpy().tolist() == [*scale.values()] * 2

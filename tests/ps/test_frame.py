@@ -326,3 +326,15 @@ def test_links_send_checksums_of_large_frames_last(
         for van in (reader, writer):
             van.close()
     assert made == [late] and heard == [data.tobytes()]
+
+
+def test_codes_of_messages_are_checked() -> None:
+    assert Codec.from_meta(None) is None
+    for told in (["2bit", 1e-3], ["1bit", 0.0], ["fp16", 0.0]):
+        assert Codec.from_meta(told) == Codec(*told)
+    for told in (["2bit", 0.0], ["2bit", -0.5], ["2bit", float("nan")]):
+        with pytest.raises(FormatError, match="threshold above 0"):
+            Codec.from_meta(told)
+    for told in (["3bit", 0.5], ["2bit"], ["2bit", 1], ["2bit", 0.5, 0], "2bit", 0):
+        with pytest.raises(FormatError, match="expected one of 2bit"):
+            Codec.from_meta(told)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualmx.core.errors import MXNetError
+from dualmx.core.errors import FormatError, MXNetError
 from dualmx.ps import journal
 from dualmx.ps.customer import Customer, Peer, Request
 from dualmx.ps.journal import Journal
@@ -298,3 +298,18 @@ def test_a_record_that_is_not_whole_is_forgotten(tmp_path: Path) -> None:
         assert [m.meta["i"] for m in Journal(tmp_path, 0).replay()] == [0, 1, 7]
     path.write_bytes(whole[: third + 60] + b"x" + whole[third + 61 :])
     assert [m.meta["i"] for m in Journal(tmp_path, 0).replay()] == [0]
+
+
+def test_a_snapshot_that_is_not_whole_is_refused(tmp_path: Path) -> None:
+    """A journal that ends early lacks what nobody was told of; a snapshot holds what was promised."""
+    first = Journal(tmp_path, 0)
+    assert list(first.replay()) == []
+    first.snapshot([({"op": "n", "i": i}, [np.full(50, i, np.float32)]) for i in range(2)])
+    first.close()
+    (snapshot,) = tmp_path.glob("*.snapshot")
+    whole = snapshot.read_bytes()
+    assert [m.meta["i"] for m in Journal(tmp_path, 0).replay()] == [0, 1]
+    for part in (whole[:-1], whole[:300], whole[:10], whole + b"x", whole[:-60] + b"x" + whole[-59:]):
+        snapshot.write_bytes(part)
+        with pytest.raises(FormatError, match="damaged snapshot"):
+            list(Journal(tmp_path, 0).replay())

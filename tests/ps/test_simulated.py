@@ -339,3 +339,41 @@ def test_who_waits_for_long_is_told_for_whom(monkeypatch: pytest.MonkeyPatch) ->
         kv.send_wait_notices()
     cluster.net.run()
     assert notes == ["round 1 of key 'b' still lacks the push of worker 0, 2"]
+
+
+def test_a_worker_that_comes_back_goes_on_after_its_own_pushes() -> None:
+    """Not after those of others, who are ahead of it or behind."""
+    cluster = Cluster(0, sync=False)
+    for kv in cluster.servers:
+        kv.stores[0].apply = lambda batch: [dense(held.value) + total for held, total in batch]
+    ones = {key: np.ones(shape, np.float32) for key, shape in SHAPES.items()}
+
+    def push(worker: KVWorker, count: int) -> None:
+        tickets = [t for _ in range(count) for t in worker.push(0, ones)]
+        cluster.net.run()
+        worker.wait(tickets)
+
+    for rank, count in ((0, 2), (1, 5), (2, 1)):
+        push(cluster.workers[rank], count)
+    cluster.net.kill(cluster.worker_vans[0])
+    van = cluster.net.van()
+    customer = Customer(van, timeout=1.0)
+    van.on_message = lambda link, message: customer.on_message(message)
+    peers = [Peer(f"server {i}", link=van.connect(v.listen("", 0), 1.0)) for i, v in enumerate(cluster.server_vans)]
+    back = KVWorker(customer, peers, bound=10, rank=0, life=1)
+    back.is_restarted = True
+    for kv in cluster.servers:
+        kv.lost_workers.clear()
+    greetings = back.ask_all("hello", back.introduction)
+    cluster.net.run()
+    opening = back.open(0, False, "open")
+    cluster.net.run()
+    back.wait(greetings)
+    opening.wait()
+    for key, shape in SHAPES.items():
+        back.register_key(0, key, shape, np.dtype(np.float32))
+    assert {key: back.rounds[0, key] for key in SHAPES} == dict.fromkeys(SHAPES, 2)
+    push(back, 3)
+    pull = back.pull(0, ["w"])
+    cluster.net.run()
+    assert set(pull.values()["w"].ravel().tolist()) == {1.0 + 2 + 5 + 1 + 3}

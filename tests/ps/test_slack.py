@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.core.errors import MXNetError
+from dualmx.core.errors import FormatError, MXNetError
 from dualmx.kvstore import is_asynchronous, known
 from dualmx.ps.sparse_rows import dense
 from dualmx.ps.store import PendingRequest, Store
@@ -99,3 +99,34 @@ def test_a_push_lets_others_go_on_whatever_it_waits_for_itself() -> None:
     ahead = PendingRequest(2, 5, 1, "push")  # it has come back, and the pushes before were lost with it
     bench.store.push(2, [("w", 0, 5, np.ones(2, np.float32))], ahead)
     assert waiting.finished and not ahead.finished
+
+
+def test_pushes_that_do_not_fit_change_nothing() -> None:
+    bench = Bench(None)
+    for wrong in (
+        np.ones(2),
+        np.ones(2, np.float16),
+        np.ones(2, np.int32),
+        np.ones(3, np.float32),
+        np.ones(1, np.float32),
+    ):
+        with pytest.raises(FormatError, match=r"push of key 'w': .*expected float32\[2\]"):
+            bench.store.push(0, [("w", 0, 1, wrong)], PendingRequest(0, 1, 1, "push"))
+    assert bench.store.shard("w", 0).value.tolist() == [0, 0] and bench.step(0).finished
+    assert bench.store.shard("w", 0).value.tolist() == [1, 1]
+
+
+def test_values_are_put_once_anew_or_again() -> None:
+    store = Bench(None).store
+    store.keep_previous = True
+    first = store.shard("w", 0)
+    first.previous_value, first.completed_round = np.full(2, 9, np.float32), 4
+    store.put("w", 0, np.ones(2, np.float32), (2,))
+    assert store.shard("w", 0) is first and first.value.tolist() == [0, 0] and first.previous_value is not None
+    store.put("w", 0, np.ones(2, np.float32), (2,), "reset")  # its rounds go on, but nobody is to see the former value
+    assert store.shard("w", 0) is first and first.value.tolist() == [1, 1]
+    assert first.previous_value is None and first.completed_round == 4
+    store.put("w", 0, np.full(2, 3, np.float32), (2,), "fresh")
+    assert store.shard("w", 0) is not first and store.shard("w", 0).completed_round == 0
+    store.put("w", 0, np.ones(1, np.float32), (2,))  # a part of what was kept in one piece
+    assert store.shard("w", 0).value.tolist() == [1]

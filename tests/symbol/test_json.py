@@ -78,7 +78,7 @@ def test_a_file_of_version_0_9_names_its_attributes_attr():
     assert s.list_attr() == {"act_type": "tanh"}
 
 
-@pytest.mark.parametrize(("version", "shape"), [(904, (1,)), (10901, (2,))])
+@pytest.mark.parametrize(("version", "shape"), [(904, (1,)), (905, (2,)), (10901, (2,))])
 def test_argmax_over_axis_minus_one_meant_all_axes(version, shape):
     nodes = [X, {"op": "argmax", "name": "a", "attrs": {"axis": "-1"}, "inputs": [[0, 0, 0]]}]
     assert mx.sym.load_json(document(nodes, [(1, 0, 0)], version)).infer_shape(x=(2, 3))[1] == [shape]
@@ -89,6 +89,8 @@ def test_argmax_over_axis_minus_one_meant_all_axes(version, shape):
     [
         ([X], [(5, 0, 0)], "5"),
         ([X], [(0, 5, 0)], "5"),
+        ([X], [(-1, 0, 0)], "index -1"),
+        ([X], [(0, -1, 0)], "index -1"),
         ([X], [(0,)], "entry"),
         ([X], [("0", 0, 0)], "index"),
         ([{"op": "null", "name": "x"}], [(0, 0, 0)], "inputs"),
@@ -97,6 +99,7 @@ def test_argmax_over_axis_minus_one_meant_all_axes(version, shape):
         ([{**X, "zzz": 1}], [(0, 0, 0)], "zzz"),
         ([{**X, "attrs": {"a": 1}}], [(0, 0, 0)], "'a'"),
         ([X, {"op": "relu", "name": "n", "inputs": [[1, 0, 0]]}], [(1, 0, 0)], "index 1"),
+        ([X, {"op": "relu", "name": "n", "inputs": [[-1, 0, 0]]}], [(1, 0, 0)], "index -1"),
         ([X, {"op": "relu", "name": "n", "inputs": [[0, 0, 0], [0, 0, 0]]}], [(1, 0, 0)], "2 inputs"),
         ([X, on_x("FullyConnected", num_hidden="1")], [(1, 0, 0)], "1 inputs"),
         ([X, on_x("Nope")], [(1, 0, 0)], "Nope"),

@@ -84,6 +84,9 @@ def test_attributes():
     assert w.attr("lr_mult") == w.attr("__lr_mult__") == "2" and w.attr("nope") is None
     w._set_attr(__more__="x")
     assert w.attr("__more__") == "x"
+    with mx.AttrScope(__a__="1", ctx_group="g"):  # what is said of a node wins over what its scope says
+        w, r = sym.var("w", attr={"__a__": "2"}), sym.relu(w, attr={"ctx_group": "h"})
+    assert (w.attr("__a__"), w.attr("ctx_group"), r.attr("__a__"), r.attr("ctx_group")) == ("2", "g", "1", "h")
     with pytest.raises(ValueError, match="strings"):
         w._set_attr(a=1)
     with pytest.raises(ValueError, match="strings"):
@@ -196,6 +199,7 @@ def test_shape_attributes_start_inference():
     s = sym.relu(sym.var("s", shape=(2, 3), dtype="float16"))
     assert s.infer_shape() == ([(2, 3)], [(2, 3)], [])
     assert s.infer_type() == ([np.float16], [np.float16], [])
+    assert s.infer_type(s=np.float32) == ([np.float32], [np.float32], [])
     assert s.infer_shape(s=(4, 3))[1] == [(4, 3)]
     assert sym.relu(x_ := sym.var("x")).infer_shape((2, 3)) == x_.infer_shape((2, 3))
 
@@ -318,3 +322,27 @@ def test_batches_of_unknown_size_have_labels_of_unknown_size():
     net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc"), name="softmax")
     assert net.infer_shape_partial(data=(0, 7)) == ([(0, 7), (3, 7), (3,), (0,)], [(0, 3)], [])
     assert net.infer_shape(data=(0, 7)) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("op", "given", "want"),
+    [
+        ("LeakyReLU", {"act_type": "prelu"}, [(3,)]),
+        ("Convolution", {"kernel": (2, 3), "num_filter": 6, "num_group": 3}, [(6, 1, 2, 3), (6,)]),
+        ("Deconvolution", {"kernel": (2, 3), "num_filter": 6, "num_group": 3}, [(3, 2, 2, 3)]),
+        ("BatchNorm", {}, [(3,), (3,)]),
+        ("BatchNorm", {"axis": 2}, [(4,), (4,)]),
+        ("BatchNorm", {"axis": -1}, [(5,), (5,)]),
+        ("LayerNorm", {"axis": 1}, [(3,), (3,)]),
+        ("LayerNorm", {}, [(5,), (5,)]),
+        ("InstanceNorm", {}, [(3,), (3,)]),
+        ("GroupNorm", {"num_groups": 1}, [(1,), (1,)]),
+        ("GroupNorm", {"num_groups": 3}, [(3,), (3,)]),
+        ("FullyConnected", {"num_hidden": 7}, [(7, 60), (7,)]),
+        ("FullyConnected", {"num_hidden": 7, "flatten": False}, [(7, 5), (7,)]),
+        ("Embedding", {"input_dim": 7, "output_dim": 6}, [(7, 6)]),
+    ],
+)
+def test_shapes_of_parameters_where_no_two_lengths_are_equal(x, op, given, want):
+    """As MXNet 1.9.1 completes them."""
+    assert getattr(sym, op)(x, **given).infer_shape(x=(2, 3, 4, 5))[0][1:] == want

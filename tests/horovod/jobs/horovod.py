@@ -36,6 +36,12 @@ hvd.grouped_allreduce_(many, op=hvd.Sum)
 assert [g.asnumpy()[0] for g in many] == [1.0, 3.0, 5.0, 7.0]
 assert hvd.allgather(mx.nd.full((r + 1, 1), r)).asnumpy().ravel().tolist() == [0.0, 1.0, 1.0]
 assert [g.shape for g in hvd.grouped_allgather([x, mx.nd.ones((r + 1, 2))])] == [(4,), (3, 2)]
+uneven = mx.nd.full((r + 1, 2), r)
+uneven.attach_grad()
+with mx.autograd.record():
+    z = (hvd.allgather(uneven) * mx.nd.array([[1], [10], [100]]) * (r + 1)).sum()
+z.backward()
+assert uneven.grad.asnumpy().tolist() == ([[3, 3]], [[30, 30], [300, 300]])[r]
 assert hvd.broadcast(x, root_rank=1).asnumpy().tolist() == [2.0, 3.0]
 hvd.broadcast_(y, 0, name="y")
 got, counts = hvd.alltoall(
