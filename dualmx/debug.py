@@ -13,7 +13,7 @@ from .ndarray.handle import Handle, exposed
 from .ndarray.recorder import local
 from .ndarray.save_load import waitall
 
-_MOST_DESCRIBED = 10  # compilations that an error describes
+_MAX_DESCRIBED = 10  # compilations that an error describes
 
 
 def explain(x: Handle) -> str:
@@ -83,8 +83,8 @@ def assert_compiles(n: int) -> Iterator[None]:
     finally:
         listeners.remove(seen)
     if len(seen.lines) != n:
-        details = "".join(seen.lines[:_MOST_DESCRIBED])
-        more = len(seen.lines) - _MOST_DESCRIBED
+        details = "".join(seen.lines[:_MAX_DESCRIBED])
+        more = len(seen.lines) - _MAX_DESCRIBED
         details += f"\n  and {more} more; see DUALMX_DEBUG=1" if more > 0 else ""
         raise AssertionError(f"expected {n} compiled programs in this scope, {len(seen.lines)} were compiled{details}")
 

@@ -35,7 +35,7 @@ def x64() -> Any:
 
 # Functions that say which processes are known to be gone, "" for none; asked while others are waited for.
 failure_detectors: list[Callable[[], str]] = []
-GRACE = 1.0  # seconds that a program has to end here after others have left
+END_SECONDS = 1.0  # seconds that a program has to end here after others have left
 
 
 def wait_or_raise_lost(results: Sequence[Any]) -> None:
@@ -56,7 +56,7 @@ def wait_or_raise_lost(results: Sequence[Any]) -> None:
             noticed = noticed or (now if gone else 0.0)
             if not gone and now - began > limit:
                 gone = f"the others did not take part within {limit:.0f} s (DUALMX_DIST_TIMEOUT)"
-            elif now - noticed < GRACE:
+            elif now - noticed < END_SECONDS:
                 gone = ""
             if gone:
                 raise MXNetError(f"process {jax.process_index()} of {jax.process_count()} lost another one: {gone}")
@@ -347,7 +347,7 @@ def from_process_local(part: np.ndarray, mesh: Mesh, spec: Sequence[Any], what: 
 
 
 ALIGNMENT = 64  # bytes
-AT_ONCE = 32 << 10  # bytes that are not aligned, which JAX copies before it returns
+MAX_COPIED_BYTES = 32 << 10  # bytes that are not aligned, which JAX copies before it returns
 _FIRST_CPU = Context("cpu", 0)
 _BACKEND = {"cpu": "cpu", "cpu_pinned": "cpu", "cpu_shared": "cpu", "gpu": "gpu", "tpu": "tpu"}
 
@@ -446,7 +446,7 @@ def aligned_copy(value: np.ndarray) -> np.ndarray:
 
 def device_put_small(value: np.ndarray, ctx: Context) -> jax.Array:
     """As `put`, for a NumPy array; quicker where it is small and `ctx` is the device that programs run on anyway."""
-    if value.nbytes > AT_ONCE and not is_aligned(value):
+    if value.nbytes > MAX_COPIED_BYTES and not is_aligned(value):
         value = value.copy()  # JAX copies it after it has returned, and by then it may have changed
     if ctx is _FIRST_CPU and _on_cpu_by_default() and jax.config.jax_default_device is None:  # type: ignore[attr-defined]
         if value.itemsize < 8:

@@ -21,7 +21,7 @@ _TYPES = {
     "BOOL": "bool", "U8": "uint8", "I8": "int8", "I16": "int16", "U16": "uint16", "I32": "int32", "U32": "uint32",
     "I64": "int64", "U64": "uint64", "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64",
 }  # fmt: skip
-_OBJECT = 1024  # bytes of an array in Python, beside its values
+_OBJECT_BYTES = 1024  # bytes of an array in Python, beside its values
 
 
 def save(fname: str | os.PathLike[str], data: Any, metadata: Mapping[str, str] | None = None) -> None:
@@ -64,7 +64,7 @@ def load(fname: str | os.PathLike[str], ctx: Context | None = None) -> dict[str,
     package = _package("safetensors")
     with content.parsing(package.SafetensorError, UnicodeError):
         found = package.deserialize(content.data)
-    content.reserve(_OBJECT * len(found), "its arrays")
+    content.reserve(_OBJECT_BYTES * len(found), "its arrays")
     arrays = {}
     for name, one in sorted(found, key=lambda pair: pair[0]):
         if one["dtype"] not in _TYPES:

@@ -15,8 +15,8 @@ from . import knobs
 from .errors import FormatError
 from .lock import exclusive
 
-_BLOCK = 1 << 20
-_MOST_MEMBERS = 1_000_000
+_BLOCK_BYTES = 1 << 20
+_MAX_MEMBERS = 1_000_000
 _DAMAGED = (
     zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError, ValueError,
     RuntimeError,
@@ -52,8 +52,8 @@ def unpack(archive: str, folder: str, choose: Callable[[str], str | None] | None
     done: list[str] = []
     try:
         for number, (name, content) in enumerate(_members(archive)):
-            if number >= _MOST_MEMBERS:
-                raise FormatError(f"{archive!r}: more than {_MOST_MEMBERS} members")
+            if number >= _MAX_MEMBERS:
+                raise FormatError(f"{archive!r}: more than {_MAX_MEMBERS} members")
             place = choose(name) if choose else name
             if place is None:
                 continue
@@ -97,7 +97,7 @@ def _copy(source: IO[bytes], out: IO[bytes], most: int, archive: str) -> int:
     size = 0
     out.truncate(0)
     try:
-        while block := source.read(_BLOCK):
+        while block := source.read(_BLOCK_BYTES):
             size += len(block)
             if size > most:
                 raise FormatError(f"{archive!r}: its files are larger than the limit of DUALMX_DOWNLOAD_MAX_MB")

@@ -17,9 +17,9 @@ from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit, urlunsp
 from .errors import without_password
 
 _REDIRECTS = (301, 302, 303, 307, 308)
-_MOST_REDIRECTS = 10
+_MAX_REDIRECTS = 10
 _TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
-_LONGEST_PAUSE = 60.0  # seconds that a server may ask for by Retry-After
+_MAX_PAUSE_SECONDS = 60.0  # seconds that a server may ask for by Retry-After
 _RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)")
 
 
@@ -87,8 +87,8 @@ def get(url: str, offset: int = 0, validator: str = "", verify: bool = True, tim
         url = _next(url, response.headers.get("Location"), response.status)
         if url in seen:
             raise TransferError(f"redirects in a circle, by {without_password(url)}", lasting=True)
-        if len(seen) > _MOST_REDIRECTS:
-            raise TransferError(f"redirects more than {_MOST_REDIRECTS} times", lasting=True)
+        if len(seen) > _MAX_REDIRECTS:
+            raise TransferError(f"redirects more than {_MAX_REDIRECTS} times", lasting=True)
 
 
 def _opener(verify: bool) -> urllib.request.OpenerDirector:
@@ -212,7 +212,7 @@ def _reply(response: Any, offset: int) -> Reply:
 
 def _pause(headers: Any) -> float:
     asked = headers.get("Retry-After", "")
-    return min(float(asked), _LONGEST_PAUSE) if asked.isascii() and asked.isdigit() else 0.0
+    return min(float(asked), _MAX_PAUSE_SECONDS) if asked.isascii() and asked.isdigit() else 0.0
 
 
 __all__ = ["Reply", "TransferError", "failure", "get", "split"]

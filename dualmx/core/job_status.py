@@ -14,8 +14,8 @@ from typing import Any
 
 from .errors import ArgumentTypeError
 
-MOST = 16  # names; the one reported longest ago gives way
-LENGTH = 64  # letters of a name
+MAX_METRICS = 16  # names; the one reported longest ago gives way
+MAX_NAME_LENGTH = 64  # letters of a name
 _latest: dict[str, float] = {}
 
 
@@ -40,9 +40,9 @@ def report_metric(name: str, value: float) -> None:
         number = float(value)
     except (TypeError, ValueError) as e:
         raise ArgumentTypeError(f"report({name!r}): {e}; expected a number, or an array of one element") from e
-    _latest.pop(str(name)[:LENGTH], None)
-    _latest[str(name)[:LENGTH]] = number
-    while len(_latest) > MOST:
+    _latest.pop(str(name)[:MAX_NAME_LENGTH], None)
+    _latest[str(name)[:MAX_NAME_LENGTH]] = number
+    while len(_latest) > MAX_METRICS:
         _latest.pop(next(iter(_latest)), None)
 
 
@@ -94,4 +94,12 @@ def running_jobs() -> list[dict[str, Any]]:
     return [job for _, job in sorted(found, key=lambda f: f[0])]
 
 
-__all__ = ["LENGTH", "MOST", "folder", "latest_metrics", "registered_job", "report_metric", "running_jobs"]
+__all__ = [
+    "MAX_NAME_LENGTH",
+    "MAX_METRICS",
+    "folder",
+    "latest_metrics",
+    "registered_job",
+    "report_metric",
+    "running_jobs",
+]

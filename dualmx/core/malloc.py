@@ -10,7 +10,7 @@ from . import knobs
 
 # glibc's numbers for mallopt.
 _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8
-_MOST = (1 << 31) - 1  # bytes of free memory that are kept
+_MAX_KEPT_BYTES = (1 << 31) - 1  # bytes of free memory that are kept
 
 
 def _call(name: str, *args: int) -> None:
@@ -39,7 +39,7 @@ def retain_freed() -> None:
         return
     if wanted == "all":
         _call("mallopt", _ARENA_MAX, 1)
-    for what, value in ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, _MOST)):
+    for what, value in ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, _MAX_KEPT_BYTES)):
         _call("mallopt", what, value)
 
 

@@ -8,8 +8,8 @@ from contextlib import suppress
 
 resource = importlib.import_module("resource") if os.name == "posix" else None
 
-ENOUGH = 65_536  # files; more are not asked for
-UNKNOWN = 1 << 30
+MAX_FILES = 65_536  # files; more are not asked for
+UNKNOWN_LIMIT = 1 << 30
 
 
 def limit() -> int:
@@ -20,9 +20,12 @@ def limit() -> int:
 def _limits() -> tuple[int, int]:
     """The soft limit and the hard one."""
     if resource is None:
-        return UNKNOWN, UNKNOWN
+        return UNKNOWN_LIMIT, UNKNOWN_LIMIT
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return soft if soft != resource.RLIM_INFINITY else UNKNOWN, hard if hard != resource.RLIM_INFINITY else UNKNOWN
+    return (
+        soft if soft != resource.RLIM_INFINITY else UNKNOWN_LIMIT,
+        hard if hard != resource.RLIM_INFINITY else UNKNOWN_LIMIT,
+    )
 
 
 def raise_limit() -> int:
@@ -31,7 +34,7 @@ def raise_limit() -> int:
     Shells set it low, to 1,024 on many systems, while a process may raise it itself up to the hard limit.
     """
     soft, hard = _limits()
-    target = min(hard, ENOUGH)
+    target = min(hard, MAX_FILES)
     if resource is not None and soft < target:
         with suppress(OSError, ValueError):  # macOS allows less than it says
             resource.setrlimit(resource.RLIMIT_NOFILE, (target, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import Any
 
-_INTERVAL = 0.2  # seconds between two changes of the line
+_INTERVAL_SECONDS = 0.2  # seconds between two changes of the line
 
 
 class Progress:
@@ -36,7 +36,7 @@ class Progress:
     def show(self, have: int) -> None:
         """Say that `have` bytes are there."""
         self._have = have
-        if self._stream is not None and time.monotonic() - self._shown >= _INTERVAL:
+        if self._stream is not None and time.monotonic() - self._shown >= _INTERVAL_SECONDS:
             self._write()
 
     def _write(self) -> None:

@@ -23,13 +23,13 @@ import numpy as np
 from .errors import FormatError, MXNetError, unreadable
 from .knobs import READ_LIMIT
 
-GROWTH = 8  # times the size of the bytes that reading may take, beside `DUALMX_READ_LIMIT_MB`
+MAX_GROWTH = 8  # times the size of the bytes that reading may take, beside `DUALMX_READ_LIMIT_MB`
 REMEDY = "it is damaged or of another kind; write or fetch it anew"
 # What parsing foreign bytes by plain Python and NumPy can lead to. `MemoryError` is left out: bounds come first.
 PARSING = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, EOFError, RecursionError, struct.error)
 _NUMBERS = {code: struct.Struct("<" + code) for code in "bBhHiIqQfd"}
-_PIECE = 1 << 16
-_LONG = 1 << 20  # bytes from which the objects of a text are counted before they are made; of a line
+_CHUNK_BYTES = 1 << 16
+_MIN_COUNTED_BYTES = 1 << 20  # bytes from which the objects of a text are counted before they are made; of a line
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _NPY = re.compile(
     r"\s*\{\s*'descr':\s*'([<>|=]?[?biufcSUVmM]\d*(?:\[\w+\])?)',\s*'fortran_order':\s*(True|False),"
@@ -89,7 +89,7 @@ class Content:
         size: int | None = None,
     ):
         self.data, self.source, self.kind, self.remedy = data, source, kind, remedy
-        self._left = GROWTH * (len(data) if size is None else size) + (READ_LIMIT.integer() << 20)
+        self._left = MAX_GROWTH * (len(data) if size is None else size) + (READ_LIMIT.integer() << 20)
 
     @classmethod
     def of_file(cls, path: str | os.PathLike[str], kind: str, what: str = "cannot read") -> Content:
@@ -118,7 +118,7 @@ class Content:
             limit = READ_LIMIT.integer()
             needed = limit + (nbytes - self._left >> 20) + 1
             remedy = f"if you trust it, set {READ_LIMIT.name}={needed} or more"
-            expected = f"at most {GROWTH} times its size and {limit} MiB"
+            expected = f"at most {MAX_GROWTH} times its size and {limit} MiB"
             text = f"{at}: {what} would take {nbytes} bytes of memory: expected {expected}; {remedy}"
             raise FormatError(text, source=self.source, offset=offset, expected=expected, remedy=remedy)
         self._left -= nbytes
@@ -149,8 +149,8 @@ class Content:
         """
         start = 0
         for number, line in enumerate(io.BytesIO(self.data), 1):
-            if len(line) > _LONG:
-                raise self.error(f"line {number} has {len(line):,} bytes", start, f"at most {_LONG:,}")
+            if len(line) > _MIN_COUNTED_BYTES:
+                raise self.error(f"line {number} has {len(line):,} bytes", start, f"at most {_MIN_COUNTED_BYTES:,}")
             try:
                 yield number, line.decode()
             except UnicodeDecodeError as e:
@@ -164,7 +164,7 @@ class Content:
             FormatError: it is none, is nested too deeply, or consists of very many very small parts.
         """
         text = self.text()
-        if len(text) > _LONG:
+        if len(text) > _MIN_COUNTED_BYTES:
             self.reserve(64 * text.count("[") + 232 * text.count("{") + 56 * text.count(","), "its values")
         try:
             found = json.loads(text)
@@ -226,12 +226,12 @@ class Content:
         """
         out, source, at = bytearray(), memoryview(self.data), 0
         stream = zlib.decompressobj(wbits=31)
-        self.reserve(8 * _PIECE, "a part of the unpacked data")
+        self.reserve(8 * _CHUNK_BYTES, "a part of the unpacked data")
         try:
             while at < len(source) or stream.unconsumed_tail:
-                piece = stream.unconsumed_tail or source[at : at + _PIECE]
+                piece = stream.unconsumed_tail or source[at : at + _CHUNK_BYTES]
                 at += 0 if stream.unconsumed_tail else len(piece)
-                unpacked = stream.decompress(piece, _PIECE)
+                unpacked = stream.decompress(piece, _CHUNK_BYTES)
                 self.reserve(len(unpacked) * 9 // 8, "the unpacked data", at)  # with the room in which they grow
                 out += unpacked
                 if stream.eof:
@@ -325,4 +325,4 @@ class Cursor:
             self.fail(f"{self.left} unexpected bytes follow", "nothing")
 
 
-__all__ = ["GROWTH", "PARSING", "REMEDY", "Content", "Cursor", "read_file", "sha1_of"]
+__all__ = ["MAX_GROWTH", "PARSING", "REMEDY", "Content", "Cursor", "read_file", "sha1_of"]

@@ -20,8 +20,8 @@ from .http import Reply, TransferError, split
 from .progress import Progress
 from .reader import sha1_of
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 30.0  # seconds before the second attempt, and at most
-_BLOCK = 1 << 16
+_FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 0.25, 30.0  # seconds before the second attempt, and at most
+_BLOCK_BYTES = 1 << 16
 _GAIN = 1 << 20
 _STATE_BYTES = 1 << 14
 
@@ -137,7 +137,7 @@ def _from(address: str, target: str, part: _PartialFile, sha1: str | None, attem
             attempt = 1 if gained >= _GAIN else attempt + 1
             if attempt >= attempts:
                 raise TransferError(f"{e} ({attempts} attempts)" if attempts > 1 else str(e)) from None
-            growing = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (attempt - 1))
+            growing = min(_MAX_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2 ** (attempt - 1))
             # Processes that failed together do not come again together.
             time.sleep(max(e.pause, growing * random.uniform(0.5, 1.0)))
 
@@ -214,7 +214,7 @@ def _too_large(size: int, most: int) -> TransferError:
 
 def _read(read: Callable[[int], bytes], have: int, total: int | None) -> bytes:
     try:
-        return read(_BLOCK)
+        return read(_BLOCK_BYTES)
     except (OSError, HTTPException, ValueError) as e:
         so_far = f"after {have} of {'an unknown number of' if total is None else total} bytes"
         raise TransferError(f"broke off {so_far}: {http.failure(e)}") from None

@@ -25,7 +25,7 @@ from ..ps.van.frame import ERROR, REPLY, REQUEST, Message
 from ..ps.van.van import Van
 
 TIMEOUT = timedelta(seconds=300)
-POLL = 0.01  # seconds between looks at a file
+POLL_SECONDS = 0.01  # seconds between looks at a file
 
 
 def apply_op(table: dict[str, bytes], op: str, key: str, value: bytes, expected: bytes) -> bytes:
@@ -318,7 +318,7 @@ class FileStore(Store):
         while not set(keys) <= set(self._keys()):
             if time.monotonic() > until:
                 return None
-            time.sleep(POLL)
+            time.sleep(POLL_SECONDS)
         return [self._table[k] for k in keys]
 
     def _keys(self) -> list[str]:

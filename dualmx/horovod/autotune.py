@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core import knobs
 
-MOST_FUSED = 64 << 20
+MAX_FUSION_BYTES = 64 << 20
 CYCLES = (0.2, 25.0)  # milliseconds
 
 
@@ -122,7 +122,7 @@ class ParameterManager:
     def _place(self, name: str) -> float:
         s = self.settings
         if name == "threshold":
-            return s.threshold / MOST_FUSED
+            return s.threshold / MAX_FUSION_BYTES
         if name == "cycle":
             return math.log(max(s.cycle, CYCLES[0]) / CYCLES[0]) / math.log(CYCLES[1] / CYCLES[0])
         return float(s.hierarchical)

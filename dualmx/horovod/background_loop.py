@@ -24,7 +24,9 @@ from .hierarchical import HierarchicalAllReduce, is_hierarchical
 from .timeline import timeline
 
 _log = logging.getLogger("dualmx.horovod")
-UNFUSED_ABOVE = 1 << 20  # bytes from which an array is worth a message of its own: copying it together would cost more
+MAX_FUSED_BYTES = (
+    1 << 20
+)  # bytes from which an array is worth a message of its own: copying it together would cost more
 MAX_REQUESTS = 500  # names of one message
 
 
@@ -372,7 +374,7 @@ class BackgroundLoop:
         results = [list(r.arrays) for r in requests]
         first = requests[0]
         places = [(i, k) for i, r in enumerate(requests) for k in range(len(r.arrays))]
-        alone = [p for p in places if self._settings.threshold == 0 or results[p[0]][p[1]].nbytes >= UNFUSED_ABOVE]
+        alone = [p for p in places if self._settings.threshold == 0 or results[p[0]][p[1]].nbytes >= MAX_FUSED_BYTES]
         apart = set(alone)
         together: dict[np.dtype, list[tuple[int, int]]] = {}
         for i, k in places:

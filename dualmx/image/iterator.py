@@ -20,7 +20,7 @@ from ..io.worker_mode import to_numpy
 from ..ndarray import NDArray, array
 from .augment import Augmenter, CreateAugmenter, apply
 
-_LINE = 300  # bytes of what is made of a line of a list
+_LINE_BYTES = 300  # bytes of what is made of a line of a list
 
 
 def read_list(path: str | os.PathLike[str]) -> list[tuple[int, np.ndarray, str]]:
@@ -31,7 +31,7 @@ def read_list(path: str | os.PathLike[str]) -> list[tuple[int, np.ndarray, str]]
     """
     name = os.fspath(path)
     content = Content.of_file(name, "lines of index, label, path between tabs")
-    content.reserve(_LINE * bytes(content.data).count(b"\n"), "its lines")
+    content.reserve(_LINE_BYTES * bytes(content.data).count(b"\n"), "its lines")
     out = []
     for number, line in content.lines():
         fields = line.strip().split("\t")

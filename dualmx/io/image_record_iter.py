@@ -28,7 +28,7 @@ from .recordio import check_shard, offsets, read_record, shard_indices, shard_st
 _IGNORED = {
     "verbose", "device_id", "ctx", "prefetch_buffer", "shuffle_chunk_size", "shuffle_chunk_seed", "aug_seq",
 }  # fmt: skip
-_LINE = 200  # bytes of what is made of a line of a list
+_LINE_BYTES = 200  # bytes of what is made of a line of a list
 
 
 class _ImageRecordBase(MXDataIter):
@@ -357,7 +357,7 @@ def _files(path: str | os.PathLike[str], who: str) -> list[str]:
 def _labels_of(path: str | os.PathLike[str]) -> dict[int, np.ndarray]:
     out = {}
     content = Content.of_file(path, "lines of index, labels, path between tabs")
-    content.reserve(_LINE * bytes(content.data).count(b"\n"), "its lines")
+    content.reserve(_LINE_BYTES * bytes(content.data).count(b"\n"), "its lines")
     for number, line in content.lines():
         parts = line.strip().split("\t")
         try:

@@ -7,7 +7,7 @@ import struct
 
 from ..core.reader import Content
 
-SCANS = 100  # of a progressive JPEG, each of which is a pass over the whole image; encoders make about 10
+MAX_SCANS = 100  # of a progressive JPEG, each of which is a pass over the whole image; encoders make about 10
 _PNM = re.compile(rb"P[1-7fF](?:\s|#[^\n]*\n)+(?:WIDTH\s+)?(\d{1,9})(?:\s|#[^\n]*\n)+(?:HEIGHT\s+)?(\d{1,9})")
 _HDR = re.compile(rb"#\?(?:RADIANCE|RGBE)\b[^\0]{0,2000}?\n[-+]Y (\d{1,9}) [-+]X (\d{1,9})\n")
 _FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}  # markers of JPEG with the size; the others are tables
@@ -76,8 +76,8 @@ def _jpeg(content: Content, data: memoryview, flag: int) -> int:
             counted = height * width * (4 if flag else 2)
             if marker not in _PROGRESSIVE:
                 return counted
-            if (scans := bytes(data).count(b"\xff\xda")) > SCANS:
-                raise content.error(f"a progressive JPEG of {scans} scans", None, f"at most {SCANS}")
+            if (scans := bytes(data).count(b"\xff\xda")) > MAX_SCANS:
+                raise content.error(f"a progressive JPEG of {scans} scans", None, f"at most {MAX_SCANS}")
             return counted + height * width * channels
         at += 2 + int.from_bytes(data[at + 2 : at + 4], "big")
     raise content.error("not a readable image, a JPEG without the marker of its size", min(at, len(data)))
@@ -142,4 +142,4 @@ def _boxes(content: Content, data: bytes) -> int:
     return max(width * height for width, height in sizes)
 
 
-__all__ = ["SCANS", "memory_of"]
+__all__ = ["MAX_SCANS", "memory_of"]

@@ -14,7 +14,7 @@ from .arrow_columns import arrow
 from .parquet_footer import PREFIXES, SHORT, WIDTHS, Column, row_groups
 
 Footers = dict[str, list[tuple[int, list[Column]]]]  # what files tell of their row groups, by path
-_ENTRIES = 1_000_000  # of a list in a footer, at most; Arrow makes room for them before it reads them
+_MAX_ENTRIES = 1_000_000  # of a list in a footer, at most; Arrow makes room for them before it reads them
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def opened(path: Any) -> tuple[Any, list[Any]]:
     size = max([_size(Path(p)) for p in (path if listed else [path])], default=0)
     dataset, content = arrow("pyarrow.dataset"), Content(b"", f"ParquetReader: {path!r}", "Parquet files", size=size)
     # A column or a row group takes 95 bytes or more of a file; lists of numbers in a footer are short.
-    entries = min(max(32, size // 64), _ENTRIES)
+    entries = min(max(32, size // 64), _MAX_ENTRIES)
     limits = {"thrift_string_size_limit": size, "thrift_container_size_limit": entries} if size else {}
     options = dataset.ParquetFragmentScanOptions(**limits)
     form = dataset.ParquetFileFormat(default_fragment_scan_options=options)

@@ -13,7 +13,7 @@ BYTE_ARRAY, FIXED_BYTES = 6, 7
 WIDTHS = {0: 1, 1: 4, 2: 8, 3: 12, 4: 4, 5: 8}  # bytes of a value, by physical type
 SHORT = {2, 7, 8}  # encodings in which a few bytes stand for a long value that came before
 PREFIXES = 7  # of them, the one that shares beginnings
-_DEPTH = 24
+_MAX_DEPTH = 24
 # Fields by number that are read, and what in them; the others are skipped.
 _COLUMN = {1: None, 2: None, 3: None, 5: None, 6: None}
 _WANTED: dict[int, Any] = {4: {1: {3: _COLUMN}, 3: None}}
@@ -57,8 +57,8 @@ class _ThriftReader(Cursor):
 
     def struct(self, wanted: dict[int, Any] | None, depth: int = 0) -> dict[int, Any]:
         """The wanted fields of a structure."""
-        if depth > _DEPTH:
-            self.fail("is nested too deeply", f"at most {_DEPTH} levels")
+        if depth > _MAX_DEPTH:
+            self.fail("is nested too deeply", f"at most {_MAX_DEPTH} levels")
         found: dict[int, Any] = {}
         number = 0
         while (head := self.take(1, "field")[0]) != 0:

@@ -17,8 +17,8 @@ from ..ndarray import NDArray
 from . import image_codec
 
 MAGIC = struct.pack("<I", 0xCED7230A)
-MAX_CHUNK = (1 << 29) - 1
-_LARGE = 1 << 20  # bytes of a record from which it is checked that they are there before memory is taken
+MAX_CHUNK_BYTES = (1 << 29) - 1
+_MIN_CHECKED_BYTES = 1 << 20  # bytes of a record from which it is checked that they are there before memory is taken
 _HEADER = struct.Struct("<IfQQ")
 
 IRHeader = namedtuple("HEADER", ["flag", "label", "id", "id2"])
@@ -31,8 +31,8 @@ def encode_record(payload: bytes) -> bytes:
     Raises:
         ArgumentError: 2 ** 29 bytes or more.
     """
-    if len(payload) > MAX_CHUNK:
-        raise ArgumentError(f"a record of {len(payload)} bytes: expected at most {MAX_CHUNK}")
+    if len(payload) > MAX_CHUNK_BYTES:
+        raise ArgumentError(f"a record of {len(payload)} bytes: expected at most {MAX_CHUNK_BYTES}")
     parts, begin, at = [], 0, payload.find(MAGIC)
     while at >= 0:
         if at % 4 == 0:
@@ -58,11 +58,11 @@ def _read_chunk(file: IO[bytes], name: str, skip: bool) -> tuple[int, int, bytes
     if len(head) < 8 or head[:4] != MAGIC:
         raise _error(name, at, f"no record begins at byte {at}")
     word = struct.unpack("<I", head[4:])[0]
-    size = word & MAX_CHUNK
+    size = word & MAX_CHUNK_BYTES
     if skip:
         file.seek(size + -size % 4, os.SEEK_CUR)
         return word >> 29, size, b""
-    if size >= _LARGE and size > (left := os.fstat(file.fileno()).st_size - file.tell()):
+    if size >= _MIN_CHECKED_BYTES and size > (left := os.fstat(file.fileno()).st_size - file.tell()):
         raise _error(name, at, f"a record that is cut off: {max(left, 0)} of {size} bytes")
     data = file.read(size + -size % 4)
     if len(data) < size:

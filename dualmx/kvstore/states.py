@@ -23,7 +23,7 @@ from ..sparse import with_storage
 if TYPE_CHECKING:
     from ..optimizer import Optimizer
 
-DEPTH = 8
+MAX_DEPTH = 8
 
 
 def flatten(state: Any, payload: list[np.ndarray]) -> Any:
@@ -51,7 +51,7 @@ class StateReader:
         """
         if tree is None:
             return None
-        if isinstance(tree, list) and depth < DEPTH:
+        if isinstance(tree, list) and depth < MAX_DEPTH:
             return tuple(self.unflatten(t, depth + 1) for t in tree)
         given: dict[str, Any] = tree if isinstance(tree, dict) else {}
         shape, name = given.get("shape"), given.get("dtype")

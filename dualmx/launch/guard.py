@@ -20,7 +20,7 @@ from typing import Any
 PR_SET_PDEATHSIG = 1
 RANKS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
 TERM_SECONDS = 2.0
-PING = 10.0
+PING_SECONDS = 10.0
 
 
 def die_with_parent(number: int) -> None:
@@ -197,7 +197,7 @@ def relay_output(child: Any, say: Callable[[str, str], None], listens: bool) -> 
 
     def ping() -> None:
         while not over:  # a connection that broke unseen is noticed when something is sent
-            time.sleep(PING)
+            time.sleep(PING_SECONDS)
             say("p", "")
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -14,7 +14,7 @@ from .plan import JobPlan, place_scheduler
 from .process import JobMember, script_free
 from .supervisor import launcher, process_specs
 
-_SECONDS = 600  # that a task waits for the scheduler's
+_START_S = 600  # seconds that a task waits for the scheduler's start
 _FOR_OTHERS = ("DUALMX_SECRET", "DMLC_NUM_ATTEMPT", "DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT")
 _PORT = 9091  # of the scheduler, where it has an address of its own
 
@@ -66,7 +66,7 @@ else
 fi
 waited=0
 while [ ! -s "$meet" ]; do
-    [ "$waited" -lt {_SECONDS} ] || {{ echo "task 1, the scheduler, did not start within {_SECONDS} s" >&2; exit 1; }}
+    [ "$waited" -lt {_START_S} ] || {{ echo "task 1, the scheduler, did not start within {_START_S} s" >&2; exit 1; }}
     sleep 1
     waited=$((waited + 1))
 done

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 GUARD = Path(__file__).with_name("guard.py")
-KEPT_LINES = 15
+MAX_KEPT_LINES = 15
 _COLOURS = {"worker": (32, 36, 33, 35, 34, 92, 96, 93), "server": (90,), "scheduler": (90,)}
 _printing = threading.Lock()
 # The python of this host if the other one has it, else the one that is found there.
@@ -90,7 +90,7 @@ class JobMember:
     def __init__(self, role: str, rank: int):
         self.role, self.rank = role, rank
         self.name = role if role == "scheduler" else f"{role} {rank}"
-        self.lines: deque[str] = deque(maxlen=KEPT_LINES)
+        self.lines: deque[str] = deque(maxlen=MAX_KEPT_LINES)
         self.code: int | None = None
         self.ended: float | None = None
         self.stopped = False
@@ -155,7 +155,7 @@ class Process:
     def __init__(self, start: ProcessSpec, keeper: ProcessKeeper):
         self.start = start
         self.members, self.name, self.patience = list(start.members), start.name, start.patience
-        self.lines: deque[str] = deque(maxlen=KEPT_LINES)
+        self.lines: deque[str] = deque(maxlen=MAX_KEPT_LINES)
         self.code: int | None = None
         self._framed = start.framed
         self._named = {m.name: m for m in self.members}

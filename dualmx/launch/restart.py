@@ -12,8 +12,10 @@ from ..core.knobs import JOURNAL
 from .plan import JobPlan
 from .process import JobMember, Process, ProcessKeeper, ProcessSpec, describe_exit
 
-PAUSE = 1.0  # seconds until one that could not even be started is tried again
-LATER = 1.0  # seconds that a process must end behind the scheduler to have outlived it, since ends are seen in turn
+RETRY_SECONDS = 1.0  # seconds until one that could not even be started is tried again
+OUTLIVED_SECONDS = (
+    1.0  # seconds that a process must end behind the scheduler to have outlived it, since ends are seen in turn
+)
 
 Starts = Callable[[Sequence[JobMember]], Sequence[ProcessSpec]]
 
@@ -97,7 +99,7 @@ class RestartPolicy:
         if self._policy.get(member.role) != "elastic" or member.ended is None:
             return False
         ends = [m.begun + m.ended for m in members if m.role == "scheduler" and m.code == 0 and m.ended is not None]
-        return bool(ends) and member.begun + member.ended > max(ends) + LATER
+        return bool(ends) and member.begun + member.ended > max(ends) + OUTLIVED_SECONDS
 
     def start_due(self, starts: Starts, keeper: ProcessKeeper) -> list[Process]:
         """Restart the processes that are due, as the launcher starts members."""
@@ -117,7 +119,7 @@ class RestartPolicy:
         if policy in ("wait", "elastic") and self._restarts_left > 0:
             self._restarts_left -= 1
             self._settled.add(member)
-            self._waiting.append((time.monotonic() + (0.0 if member.where else PAUSE), member))
+            self._waiting.append((time.monotonic() + (0.0 if member.where else RETRY_SECONDS), member))
             print(f"{how}; it is started again, {self._restarts_left} restarts left", file=sys.stderr, flush=True)
         elif policy in ("continue", "elastic") and others:
             self._settled.add(member)

@@ -19,10 +19,10 @@ from .plan import JobPlan, place_scheduler
 from .preflight import HostConnections, format_problems, probe_command, probing
 from .process import JobMember, ProcessSpec, agent_command
 
-SECONDS = 15  # until a host counts as unreachable
+CONNECT_SECONDS = 15  # until a host counts as unreachable
 COPY_SECONDS = 600
 # Never ask for passwords; notice within half a minute that a host is gone.
-_OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={SECONDS}", "-o", "ServerAliveInterval=10")
+_OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_SECONDS}", "-o", "ServerAliveInterval=10")
 
 
 def _program(plan: JobPlan) -> list[str]:
@@ -58,10 +58,10 @@ def check(plan: JobPlan) -> None:
         raise ArgumentError(f"--launcher {plan.launcher}: there is no program {_program(plan)[0]!r} here")
     with probing(questions(plan)) as probes:
         question = {"ask": "facts", "folder": plan.folder or os.getcwd(), "make": bool(plan.folder)}
-        facts = probes.ask(question, SECONDS + 15)
+        facts = probes.ask(question, CONNECT_SECONDS + 15)
         if plan.folder and not probes.problems:
             copy_folder(plan, facts)
-        probes.ask({"ask": "program", "name": plan.command[0], "path": plan.env.get("PATH", "")}, SECONDS)
+        probes.ask({"ask": "program", "name": plan.command[0], "path": plan.env.get("PATH", "")}, CONNECT_SECONDS)
         if not probes.problems:
             _meet(plan, facts, probes)
         if probes.problems:
@@ -77,7 +77,7 @@ def _meet(plan: JobPlan, facts: Mapping[str, dict[str, Any]], probes: HostConnec
         plan.uri = next((s for s in seen if not is_loopback(s)), seen[0] if seen else "")
     place_scheduler(plan)
     with socket.create_server((plan.uri, plan.port), backlog=256):
-        probes.ask({"ask": "reach", "targets": [[plan.uri, plan.port]], "seconds": 5}, SECONDS)
+        probes.ask({"ask": "reach", "targets": [[plan.uri, plan.port]], "seconds": 5}, CONNECT_SECONDS)
 
 
 def _is_own(address: str) -> bool:

@@ -21,13 +21,13 @@ from .plan import JobPlan, place_scheduler
 from .process import JobMember, Process, ProcessKeeper, ProcessSpec, describe_exit
 from .restart import RestartPolicy, Starts
 
-GRACE = 10.0  # seconds that the others have to end by themselves after a failure, or when all workers are done
-LINE = 400  # most characters of a line in the report
-MAX_LOGINS, LOGIN = (
+END_SECONDS = 10.0  # seconds that the others have to end by themselves after a failure, or when all workers are done
+MAX_LINE_LENGTH = 400  # most characters of a line in the report
+MAX_LOGINS, LOGIN_SECONDS = (
     8,
     30.0,
 )  # most processes of a lane that start at a time, and for how many seconds the next one waits
-SPARE = 48  # files that a process opens for other things
+SPARE_FILES = 48  # files that a process opens for other things
 LAUNCHERS = ("local", "ssh", "mpi", "slurm", "ray")
 
 
@@ -131,7 +131,7 @@ def check_open_files(plan: JobPlan) -> None:
     raise_limit()
     apart = plan.launcher in ("local", "ssh")  # the others start one process here, which starts those of the job
     processes = 1 + (max(len(plan.members), len(plan.hosts)) if apart else 1)
-    need = opened() + 3 * processes + SPARE
+    need = opened() + 3 * processes + SPARE_FILES
     if need > limit():
         raise MXNetError(
             f"nothing was started: the launcher, with up to 3 pipes to each of {processes} processes, would have about "
@@ -162,7 +162,7 @@ def _require_programs(starts: Sequence[ProcessSpec]) -> None:
 
 def _acquire_login_slot(start: ProcessSpec, processes: Sequence[Process]) -> None:
     """Wait for a place in the lane: an ssh daemon drops connections when ten at once have not logged in."""
-    until = time.monotonic() + LOGIN
+    until = time.monotonic() + LOGIN_SECONDS
     while start.login_slot and time.monotonic() < until:
         same = [p for p in processes if p.start.login_slot == start.login_slot and p.poll() is None]
         if sum(not m.where for p in same for m in p.members) < MAX_LOGINS:
@@ -195,7 +195,7 @@ def _supervise(
             until = None  # another worker was started in the place of the last one
         else:
             # Without servers there may be a scheduler that nobody has asked for anything.
-            until = until or time.monotonic() + (0.2 if done and not plan.servers else GRACE)
+            until = until or time.monotonic() + (0.2 if done and not plan.servers else END_SECONDS)
             if time.monotonic() > until:
                 return first
         time.sleep(0.02)
@@ -222,7 +222,7 @@ def report(first: JobMember, processes: Sequence[Process]) -> str:
     own = next((p for p in processes if first in p.members and p.code and not first.where and len(p.members) > 1), None)
     if own is not None:  # it failed before it could start them
         out = [rule, f"dualmx-launch: the job failed: {own.name} {describe_exit(own.code or 0)}"]
-        out += [f"last lines of {own.name}:", *(f"    {line[:LINE]}" for line in own.lines)]
+        out += [f"last lines of {own.name}:", *(f"    {line[:MAX_LINE_LENGTH]}" for line in own.lines)]
     else:
         at = f" ({first.where})" if first.where else ""
         out = [rule, f"dualmx-launch: the job failed: {first.name}{at} {describe_exit(first.code or 0)}"]
@@ -232,7 +232,7 @@ def report(first: JobMember, processes: Sequence[Process]) -> str:
     shown = [first, *(m for m in others if m.code and not m.stopped)][:4]
     for m in shown if own is None else []:
         out.append(f"last lines of {m.name}" + ("" if m is first else f", which {describe_exit(m.code or 0)}") + ":")
-        out += [f"    {line[:LINE]}" for line in m.lines] or ["    (it wrote nothing)"]
+        out += [f"    {line[:MAX_LINE_LENGTH]}" for line in m.lines] or ["    (it wrote nothing)"]
     words = [f"{m.name} " + ("was stopped" if m.stopped else describe_exit(m.code or 0)) for m in others]
     out += ["the others: " + ", ".join(words[:20]) + (", …" if len(words) > 20 else ""), rule]
     return "\n".join(out)

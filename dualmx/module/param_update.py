@@ -227,7 +227,7 @@ def make_updater(
     return KVStoreUpdater(kvstore, devices, names, index_of)
 
 
-_LARGE = 16 << 20  # elements of a parameter from which "local" stores only sum
+_MIN_SUM_ONLY_ELEMENTS = 16 << 20  # elements of a parameter from which "local" stores only sum
 Copies = Sequence[NDArray]  # one array per context
 Gradients = Sequence["Copies | Sequence[None]"]
 
@@ -246,7 +246,7 @@ def _create_kvstore(kvstore: Any, num_device: int, arg_params: Mapping[str, Any]
     if not isinstance(kvstore, str):
         raise ArgumentTypeError(f"kvstore of type {type(kvstore).__name__}: expected a KVStore, its name, or None")
     if kvstore == "local":
-        in_store &= max((math.prod(p.shape) for p in arg_params.values()), default=0) <= _LARGE
+        in_store &= max((math.prod(p.shape) for p in arg_params.values()), default=0) <= _MIN_SUM_ONLY_ELEMENTS
     return create_store(kvstore), in_store
 
 

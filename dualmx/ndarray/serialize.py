@@ -26,7 +26,7 @@ V1_MAGIC, V2_MAGIC, V3_MAGIC = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
 _STYPES = ("default", "row_sparse", "csr")
 _AUX_NAMES = {"row_sparse": ("indices",), "csr": ("indptr", "indices")}
 _MAX_NDIM, _MAX_SIZE = 32, 1 << 58
-_OBJECT = 512  # bytes of an array in Python, beside its values
+_OBJECT_BYTES = 512  # bytes of an array in Python, beside its values
 _CPU0 = struct.pack("<ii", 1, 0)
 
 
@@ -113,7 +113,7 @@ def decode(data: bytes | bytearray | memoryview, source: str = "buffer") -> tupl
     if r.number("Q", "reserved word") != 0:
         r.fail("is another number", "0")
     count = r.count("number of arrays", least=4)
-    r.content.reserve(_OBJECT * count, "the arrays", r.start)
+    r.content.reserve(_OBJECT_BYTES * count, "the arrays", r.start)
     arrays: list[Body] = []
     for i in range(count):
         r.context = f"array {i} of {count}: "

@@ -11,7 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-LARGE = 4_000_000  # floating-point operations from which a call of a library costs nothing beside a convolution
+MIN_LIBRARY_FLOPS = (
+    4_000_000  # floating-point operations from which a call of a library costs nothing beside a convolution
+)
 
 _platform: ContextVar[str] = ContextVar("dualmx_platform", default="cpu")
 _library: ContextVar[Callable[[], bool] | None] = ContextVar("dualmx_convolution_library", default=None)
@@ -25,7 +27,7 @@ def platform() -> str:
 def uses_onednn(flops: int) -> bool:
     """True if a float32 convolution of that many floating-point operations goes to a library instead of XLA."""
     there = _library.get()
-    return flops >= LARGE and there is not None and there()
+    return flops >= MIN_LIBRARY_FLOPS and there is not None and there()
 
 
 @contextmanager
@@ -48,7 +50,7 @@ def lowering_on_platform(name: str, library: Callable[[], bool] | None = None) -
 
 
 REMAT_NAME = "unsaved"  # name of values that backward passes make again
-_LARGE = 1 << 20  # bytes from which a value is worth a message of its own
+_MIN_MESSAGE_BYTES = 1 << 20  # bytes from which a value is worth a message of its own
 
 _axis: ContextVar[tuple[str, int, bool] | None] = ContextVar("dualmx_joint_axis", default=None)
 
@@ -110,7 +112,7 @@ def psum(values: Sequence[Any]) -> list[Any]:
     name, _, fuse = found
     if not fuse:
         return [jax.lax.psum(v, name) for v in values]
-    out: list[Any] = [None if v.size * v.dtype.itemsize < _LARGE else jax.lax.psum(v, name) for v in values]
+    out: list[Any] = [None if v.size * v.dtype.itemsize < _MIN_MESSAGE_BYTES else jax.lax.psum(v, name) for v in values]
     for dtype in dict.fromkeys(v.dtype for v in values):
         at = [i for i, v in enumerate(values) if v.dtype == dtype and out[i] is None]
         if not at:

@@ -12,8 +12,8 @@ import numpy as np
 from ..core import malloc
 
 MIN_BYTES = 1 << 20
-MAX_KEPT = 1 << 30  # most bytes that rest
-_PAGE = 2 << 20
+MAX_KEPT_BYTES = 1 << 30  # most bytes that rest
+_PAGE_BYTES = 2 << 20
 
 
 class BufferPool:
@@ -40,7 +40,7 @@ class BufferPool:
         size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
         if size < MIN_BYTES:
             return np.empty(shape, dtype)
-        taken = self._take(-(-size // _PAGE) * _PAGE)
+        taken = self._take(-(-size // _PAGE_BYTES) * _PAGE_BYTES)
         block = np.frombuffer(taken, np.uint8, size)
         number = next(self._numbers)
         self._held[number] = (weakref.ref(block, lambda _: self._dropped.append(number)), taken)
@@ -57,7 +57,7 @@ class BufferPool:
             if found is not None:
                 self._free.remove(found)
                 return found
-            while self._free and sum(map(len, self._free)) > MAX_KEPT:
+            while self._free and sum(map(len, self._free)) > MAX_KEPT_BYTES:
                 self._free.popleft()
         made = mmap.mmap(-1, size)
         if hasattr(mmap, "MADV_HUGEPAGE"):

@@ -54,8 +54,8 @@ def all_reduce_rows(a: object, factor: float, group: ProcessGroup, what: str, na
     return row_sparse_array(pieces, shape=a.shape, ctx=a.context, dtype=values.dtype)
 
 
-UNFUSED_ABOVE = 1 << 20  # bytes from which an array is worth a message of its own
-BUCKET = 16 << 20  # most bytes that travel together
+MAX_FUSED_BYTES = 1 << 20  # bytes from which an array is worth a message of its own
+BUCKET_BYTES = 16 << 20  # most bytes that travel together
 
 
 def fusion_buckets(arrays: Sequence[np.ndarray]) -> list[list[int]]:
@@ -69,11 +69,11 @@ def fusion_buckets(arrays: Sequence[np.ndarray]) -> list[list[int]]:
     made: list[list[int]] = []
     open_at: dict[np.dtype, tuple[list[int], int]] = {}
     for i, a in enumerate(arrays):
-        if a.nbytes >= UNFUSED_ABOVE:
+        if a.nbytes >= MAX_FUSED_BYTES:
             made.append([i])
             continue
-        bucket, size = open_at.get(a.dtype, ([], BUCKET))
-        if size + a.nbytes > BUCKET:
+        bucket, size = open_at.get(a.dtype, ([], BUCKET_BYTES))
+        if size + a.nbytes > BUCKET_BYTES:
             bucket, size = [], 0
             made.append(bucket)
         bucket.append(i)

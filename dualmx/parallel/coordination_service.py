@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 
-PATIENCE = 60.0  # seconds for somebody to come after stdin has ended
+FIRST_CONNECTION_SECONDS = 60.0  # seconds for somebody to come after stdin has ended
 
 
 def serve(host: str, port: int, count: int, seconds: int) -> None:
@@ -39,7 +39,7 @@ def main(host: str, port: int, count: int, seconds: int) -> None:
     here: set[socket.socket] = set()
     came = 0
     ended: float | None = None
-    while ended is None or here or (came < count and time.monotonic() - ended < PATIENCE):
+    while ended is None or here or (came < count and time.monotonic() - ended < FIRST_CONNECTION_SECONDS):
         for key, _ in watch.select(1.0):
             if key.fileobj is control:
                 one, _ = control.accept()

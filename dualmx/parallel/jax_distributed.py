@@ -77,8 +77,8 @@ def keep_connection(address: str) -> str:
     return f"{host}:{port}"
 
 
-PATIENCE = 3.0  # seconds that a process has to end by itself when its script is over
-_NAMING = 1.5  # seconds within which the watchdog says which process is gone
+END_SECONDS = 3.0  # seconds that a process has to end by itself when its script is over
+_NAME_LOST_SECONDS = 1.5  # seconds within which the watchdog says which process is gone
 
 
 class _State:
@@ -194,7 +194,7 @@ def run_with_timeout(work: Callable[[], Any], what: str) -> Any:
             # The exchange may just have ended, with the others gone after it.
             if gone and not done.wait(0.2):
                 # A thread that comes back from XLA while Python ends would abort the process.
-                atexit.register(thread.join, PATIENCE / 2)
+                atexit.register(thread.join, END_SECONDS / 2)
                 raise _broken(what, gone)
     finally:
         traffic.end_wait()
@@ -202,7 +202,7 @@ def run_with_timeout(work: Callable[[], Any], what: str) -> Any:
     if error is not None:
         # XLA's transport may notice the end of a process first; the watchdog knows which one it was.
         noticed = time.monotonic()
-        while time.monotonic() - noticed < _NAMING:
+        while time.monotonic() - noticed < _NAME_LOST_SECONDS:
             gone = _lost_processes()
             if gone:
                 raise _broken(what, gone) from error
@@ -226,7 +226,7 @@ def _broken(what: str, reason: str) -> MXNetError:
 def _exit_without_teardown() -> None:
     """See to it that this process ends after its script: XLA would wait for an exchange that cannot be completed."""
     threading.main_thread().join()
-    time.sleep(PATIENCE)
+    time.sleep(END_SECONDS)
     rule = "-" * 78
     print(
         f"{rule}\ndualmx: process {rank()} of {size()} is ended: an exchange of XLA cannot be completed, and keeps the "

@@ -17,9 +17,9 @@ from .buffer_pool import pool
 from .reduce_ops import reduce_values
 from .shm_allreduce import SharedMemoryAllReduce
 
-SMALL = 128 << 10  # bytes up to which every process simply gets the arrays of all others
+MAX_GATHERED_BYTES = 128 << 10  # bytes up to which every process simply gets the arrays of all others
 JOINED = "join"
-PIECE = 256 << 20  # most bytes of one message
+MAX_MESSAGE_BYTES = 256 << 20  # most bytes of one message
 
 
 class ProcessGroup:
@@ -100,8 +100,8 @@ class ProcessGroup:
         assert self.peers is not None
         flat = array.reshape(-1).view(np.uint8) if array.size else np.empty(0, np.uint8)
         self.peers.traffic.sent += flat.size
-        for at in range(0, max(flat.size, 1), PIECE):
-            self.peers.send(self.ranks[to], channel, head if at == 0 else {}, [flat[at : at + PIECE]])
+        for at in range(0, max(flat.size, 1), MAX_MESSAGE_BYTES):
+            self.peers.send(self.ranks[to], channel, head if at == 0 else {}, [flat[at : at + MAX_MESSAGE_BYTES]])
 
     def receive(
         self, sources: Sequence[int], channel: str, what: str, mine: dict[str, Any] | None = None,
@@ -187,7 +187,7 @@ class ProcessGroup:
         channel = self._channel()
         head = {"k": "all_reduce", "d": x.dtype.name, "s": list(x.shape), "o": op, "f": postscale, "n": name}
         out = pool.empty(x.shape, x.dtype)
-        small = x.nbytes <= SMALL
+        small = x.nbytes <= MAX_GATHERED_BYTES
         for i in self._others():
             self.send(i, channel, head, x) if small else peers.send(self.ranks[i], channel, head)
         parts: dict[int, np.ndarray] = {self.rank: x}

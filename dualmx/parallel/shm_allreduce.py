@@ -17,10 +17,10 @@ from ..core.errors import MXNetError
 from ..ps import PeerLinks
 from .reduce_ops import reduce_values
 
-SLICE = 1 << 20
-SLOTS = 8
-_LINE = 64  # bytes between counters, so that processes do not write to the same line of the cache
-_SPINS = 200
+SLICE_BYTES = 1 << 20
+N_SLOTS = 8
+_CACHE_LINE_BYTES = 64  # bytes between counters, so that processes do not write to the same line of the cache
+_MAX_SPINS = 200
 
 
 class SharedMemoryAllReduce:
@@ -40,15 +40,15 @@ class SharedMemoryAllReduce:
         views = [block if i == rank else other for i, other in enumerate(others)]
         self._written = [v[:8].view(np.uint64) for v in views]
         # What this process has taken of each other one, and what each has taken of this one.
-        self._read_of = [block[_LINE * (1 + i) :][:8].view(np.uint64) for i in range(n)]
-        self._read_by = [v[_LINE * (1 + rank) :][:8].view(np.uint64) for v in views]
-        self._slots = [v[_LINE * (1 + n) :] for v in views]
+        self._read_of = [block[_CACHE_LINE_BYTES * (1 + i) :][:8].view(np.uint64) for i in range(n)]
+        self._read_by = [v[_CACHE_LINE_BYTES * (1 + rank) :][:8].view(np.uint64) for v in views]
+        self._slots = [v[_CACHE_LINE_BYTES * (1 + n) :] for v in views]
         self._count = 0
 
     @staticmethod
     def size(members: int) -> int:
         """Bytes of memory that each process gives."""
-        return _LINE * (1 + members) + SLOTS * SLICE
+        return _CACHE_LINE_BYTES * (1 + members) + N_SLOTS * SLICE_BYTES
 
     @staticmethod
     def is_supported() -> bool:
@@ -61,11 +61,11 @@ class SharedMemoryAllReduce:
         Raises:
             MXNetError: a process is gone.
         """
-        step = SLICE // x.itemsize
+        step = SLICE_BYTES // x.itemsize
         pieces = [slice(b, min(b + step, x.size)) for b in range(0, x.size, step)]
         me, n = self._rank, len(self._ranks)
         others = [i for i in range(n) if i != me]
-        rings = [s[: SLOTS * SLICE].view(x.dtype) for s in self._slots]
+        rings = [s[: N_SLOTS * SLICE_BYTES].view(x.dtype) for s in self._slots]
         base = self._count
         self._peers.traffic.sent += x.nbytes * len(others)
         self._peers.traffic.received += x.nbytes * len(others)
@@ -76,7 +76,7 @@ class SharedMemoryAllReduce:
             """Write the next slice, whose place is free."""
             nonlocal posted
             number, piece = base + posted, pieces[posted]
-            at = number % SLOTS * step
+            at = number % N_SLOTS * step
             rings[me][at : at + piece.stop - piece.start] = x[piece]
             posted += 1
             self._written[me][0] = number + 1
@@ -84,13 +84,13 @@ class SharedMemoryAllReduce:
         for k, piece in enumerate(pieces):
             number, size = base + k, piece.stop - piece.start
             # As far ahead as the others let it, so that they find something whenever they run.
-            while posted < len(pieces) and all(self._read_by[i][0] + SLOTS > base + posted for i in others):
+            while posted < len(pieces) and all(self._read_by[i][0] + N_SLOTS > base + posted for i in others):
                 post()
             while posted <= k:
                 for i in others:
-                    self._spin_until(self._read_by[i], number - SLOTS + 1, i, channel, what)
+                    self._spin_until(self._read_by[i], number - N_SLOTS + 1, i, channel, what)
                 post()
-            at = number % SLOTS * step
+            at = number % N_SLOTS * step
             for i in others:
                 self._spin_until(self._written[i], number + 1, i, channel, what)
             parts = [x[piece] if i == me else rings[i][at : at + size] for i in range(n)]
@@ -100,7 +100,7 @@ class SharedMemoryAllReduce:
         self._count = base + len(pieces)
 
     def _spin_until(self, counter: np.ndarray, least: int, member: int, channel: str, what: str) -> None:
-        for _ in range(_SPINS):
+        for _ in range(_MAX_SPINS):
             if counter[0] >= least:
                 return
         began = time.monotonic()
@@ -108,7 +108,7 @@ class SharedMemoryAllReduce:
         rank, traffic = self._ranks[member], self._peers.traffic
         try:
             while counter[0] < least:
-                time.sleep(0 if naps < _SPINS else 1e-4)
+                time.sleep(0 if naps < _MAX_SPINS else 1e-4)
                 naps += 1
                 if naps % 64 == 0:
                     traffic.begin_wait([self._peers.workers[rank]], what, began)

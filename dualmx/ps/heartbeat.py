@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.errors import FormatError
-from ..core.job_status import LENGTH, latest_metrics
+from ..core.job_status import MAX_NAME_LENGTH, latest_metrics
 from .protocol import MAX_AWAITED, SCHEDULER_PINGS, Heartbeat, WaitStatus, header, parse
 from .van.frame import Message
 
@@ -43,7 +43,7 @@ class ExchangeCounters:
         now = time.monotonic()
         wait = None
         if (longest := min(list(self._waits.values()), default=None)) is not None:
-            wait = header(WaitStatus(now - longest[0], longest[1][:LENGTH], list(longest[2])[:MAX_AWAITED]))
+            wait = header(WaitStatus(now - longest[0], longest[1][:MAX_NAME_LENGTH], list(longest[2])[:MAX_AWAITED]))
         return header(Heartbeat(now, self.rounds, self.sent, self.received, wait, latest_metrics() or None))
 
 
@@ -93,7 +93,7 @@ class WorkerStatus:
 
 def _printable(text: str) -> str:
     """A name that can be written to a terminal."""
-    return "".join(c if c.isprintable() else " " for c in text[:LENGTH])
+    return "".join(c if c.isprintable() else " " for c in text[:MAX_NAME_LENGTH])
 
 
 def _is_number(value: object) -> bool:

@@ -13,7 +13,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from ..core.errors import FormatError
-from ..core.job_status import MOST as MOST_METRICS
+from ..core.job_status import MAX_METRICS
 from .van.frame import NOTICE, Message
 
 R = TypeVar("R", bound=tuple)
@@ -297,7 +297,7 @@ class Heartbeat(NamedTuple):
     sent: Natural
     received: Natural
     wait: dict | None = None  # `WaitStatus`
-    figures: Annotated[dict, Limit(0, MOST_METRICS)] | None = None
+    figures: Annotated[dict, Limit(0, MAX_METRICS)] | None = None
 
 
 SCHEDULER_REQUESTS = Messages(

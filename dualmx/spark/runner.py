@@ -22,7 +22,9 @@ from ..launch.guard import die_with_parent
 from ..parallel import shutdown
 from ..ps import PeerLost
 
-PATIENCE = 3.0  # seconds that those who lost another process leave to its failure, as Spark tells of the first alone
+FAILURE_SECONDS = (
+    3.0  # seconds that those who lost another process leave to its failure, as Spark tells of the first alone
+)
 _FAILED = "spark.run: process "
 
 
@@ -136,7 +138,7 @@ def _child(sender: Connection, place: dict[str, str], packed: bytes) -> None:
         sender.send((True, result))
     except Exception as e:  # the others are told by the connections that end
         if isinstance(e, PeerLost):
-            time.sleep(PATIENCE)
+            time.sleep(FAILURE_SECONDS)
         sender.send((False, traceback.format_exc()))
         os._exit(1)
 

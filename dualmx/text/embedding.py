@@ -71,7 +71,7 @@ def get_pretrained_file_names(embedding_name: str | None = None) -> Any:
     return known[embedding_name]
 
 
-_LINE = 300  # bytes of what is made of a line, beside its numbers
+_LINE_BYTES = 300  # bytes of what is made of a line, beside its numbers
 
 
 class TokenEmbedding(Vocabulary):
@@ -110,7 +110,7 @@ class TokenEmbedding(Vocabulary):
                 token, *values = line.rstrip().split(delim)
                 if not values:
                     raise content.error(f"line {number}: {line[:80]!r}")
-                content.reserve(_LINE + 8 * len(values), "its vectors")
+                content.reserve(_LINE_BYTES + 8 * len(values), "its vectors")
                 try:
                     vector = np.array(values, np.float32)
                 except ValueError as e:

@@ -19,8 +19,8 @@ from ..launch.ssh import questions
 
 HERE = "here"
 PACKAGES = ("dualmx", "jax", "jaxlib", "numpy")
-SKEW = 1.0  # seconds from which a clock counts as wrong
-_SECONDS = 30.0
+MAX_SKEW_SECONDS = 1.0  # seconds from which a clock counts as wrong
+_ANSWER_SECONDS = 30.0
 
 
 def parser() -> argparse.ArgumentParser:
@@ -59,7 +59,7 @@ def examine(plan: JobPlan, python: str, interface: str = "", seconds: float = 5.
         names = [knob.name for knob in KNOBS]
         facts = probes.ask(
             {"ask": "facts", "folder": plan.folder, "make": False, "env": [n for n in names if n != SECRET.name]},
-            _SECONDS,
+            _ANSWER_SECONDS,
         )
         for name, skew in probes.clock_skews().items():
             facts[name]["skew"] = skew
@@ -74,7 +74,7 @@ def _matrix(
     probes: HostConnections, facts: Mapping[str, Any], interface: str, seconds: float
 ) -> dict[str, dict[str, Any]]:
     """Let every host listen, and every one connect to all others."""
-    listening = probes.ask({"ask": "listen", "interface": interface}, _SECONDS)
+    listening = probes.ask({"ask": "listen", "interface": interface}, _ANSWER_SECONDS)
     seen = next((f["seen"] for f in facts.values() if f.get("seen")), "127.0.0.1")
     places = {name: answer["address"] or facts[name]["own"] or seen for name, answer in listening.items()}
     asked: dict[str, dict[str, Any]] = {}
@@ -82,7 +82,7 @@ def _matrix(
         others = [[facts[name]["seen"] or places[o] if o == HERE and not interface else places[o], listening[o]["port"]]
                   for o in listening if o != name]  # fmt: skip
         asked[name] = {"ask": "reach", "targets": others, "seconds": seconds, "lenient": True}
-    answers = probes.ask(asked, seconds + _SECONDS) if asked else {}
+    answers = probes.ask(asked, seconds + _ANSWER_SECONDS) if asked else {}
     out = {}
     for name, answer in answers.items():
         out[name] = dict(zip([o for o in listening if o != name], answer["reached"], strict=True))
@@ -96,7 +96,7 @@ def differences(facts: Mapping[str, Any], matrix: Mapping[str, Mapping[str, Any]
     for name, f in facts.items():
         said = out.setdefault(name, [])
         skew, wrong = f.get("skew", (0.0, 0.0))
-        if abs(skew) - wrong > SKEW:
+        if abs(skew) - wrong > MAX_SKEW_SECONDS:
             said.append(f"its clock is {abs(skew):.1f} s {'ahead' if skew > 0 else 'behind'}")
         for package, version in f.get("packages", {}).items():
             if version != here.get(package, version):

@@ -19,7 +19,7 @@ from .scaling_model import BITS, all_reduce_seconds, fastest, scaling_table, ser
 
 DIRECT = ("collective", "horovod", "byteps")  # stores without servers
 DIGITS = ("lenet", "mlp")
-MOST = 64  # batch sizes, or numbers of workers
+MAX_CHOICES = 64  # batch sizes, or numbers of workers
 
 
 def parser() -> argparse.ArgumentParser:
@@ -59,8 +59,10 @@ def numbers(text: str, name: str, low: int) -> list[int]:
     """
     parts = [part.strip() for part in text.split(",")]
     found = [int(part) for part in parts if part.isdecimal()]
-    if len(found) != len(parts) or min(found) < low or len(set(found)) < len(found) or len(found) > MOST:
-        raise ArgumentError(f"{name} {text!r}: expected up to {MOST} different numbers of {low} or more, as 32,64")
+    if len(found) != len(parts) or min(found) < low or len(set(found)) < len(found) or len(found) > MAX_CHOICES:
+        raise ArgumentError(
+            f"{name} {text!r}: expected up to {MAX_CHOICES} different numbers of {low} or more, as 32,64"
+        )
     return found
 
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from ..ps.status import MIN_LATE_SECONDS
 from .status_page import metrics_text, web_page
 
-CLIENTS = 32  # that are answered at once
+MAX_CLIENTS = 32  # that are answered at once
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"  # as Prometheus names its format
 _PATHS = "expected /, /status.json or /metrics"
 Look = Callable[[], tuple[list[dict[str, Any]], list[str]]]
@@ -92,7 +92,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], look: Look, interval: float):
         self.interval, self._look = interval, look
         self.latest: tuple[list[dict[str, Any]], list[str], float] = [], ["not looked yet"], time.monotonic()
-        self._clients = threading.Semaphore(CLIENTS)
+        self._clients = threading.Semaphore(MAX_CLIENTS)
         self._over = threading.Event()
         super().__init__(address, Handler)
         self._local = ip_address(str(self.server_address[0])).is_loopback

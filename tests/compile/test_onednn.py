@@ -11,7 +11,7 @@ import pytest
 
 import dualmx as mx
 from dualmx.compile.cpu.onednn import ffi_handlers, primitives
-from dualmx.op.lowering_context import LARGE
+from dualmx.op.lowering_context import MIN_LIBRARY_FLOPS
 
 pytestmark = pytest.mark.skipif(not ffi_handlers.available(), reason=f"left to XLA: {ffi_handlers.unavailable()}")
 
@@ -214,7 +214,7 @@ def test_a_failure_inside_the_library_is_an_error_with_a_remedy():
 
 def test_threshold_counts_operations():
     c = primitives.ConvSpec(primitives.FORWARD, 1, (1, 2, 5), (3, 2, 3), (1, 3, 3), (1,), (1,), (0,), (0,), (0, 1, 2))
-    assert c.flops() == 2 * 9 * 6 < LARGE
+    assert c.flops() == 2 * 9 * 6 < MIN_LIBRARY_FLOPS
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ def clean(monkeypatch):
     for name in list(os.environ):
         if name.lower().endswith("_proxy") or name in ("DUALMX_MIRRORS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
             monkeypatch.delenv(name)
-    monkeypatch.setattr(transfer, "_FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(transfer, "_FIRST_PAUSE_SECONDS", 0.001)
 
 
 @pytest.fixture
@@ -509,7 +509,7 @@ def test_progress_on_a_terminal_only(web, tmp_path, monkeypatch, capsys):
             return True
 
     monkeypatch.setattr(sys, "stderr", Terminal())
-    monkeypatch.setattr(progress, "_INTERVAL", 0)
+    monkeypatch.setattr(progress, "_INTERVAL_SECONDS", 0)
     download(f"{web.url}/good.bin", str(tmp_path / "b"))
     lines = sys.stderr.getvalue().split("\r")
     assert len(lines) > 3 and lines[-1].startswith("b: 307.2 kB of 307.2 kB (100 %), ") and lines[-1].endswith("/s\n")

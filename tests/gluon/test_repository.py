@@ -41,7 +41,7 @@ def web(monkeypatch, tmp_path):
     server = WebServer()
     monkeypatch.setenv("MXNET_GLUON_REPO", f"{server.url}/base/")
     monkeypatch.setenv("MXNET_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(transfer, "_FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(transfer, "_FIRST_PAUSE_SECONDS", 0.001)
     server.add = lambda path, content: server.answers.update({f"/base/gluon/{path}": lambda h: h.serve(content)})
     yield server
     server.close()

@@ -21,7 +21,7 @@ import pytest
 
 from dualmx.tools.status import main, page
 from dualmx.tools.status_page import metrics_text, web_page
-from dualmx.tools.status_server import CLIENTS, Server
+from dualmx.tools.status_server import MAX_CLIENTS, Server
 
 SNAPSHOT = Path(__file__).with_name("status.html")
 SERVERS = """
@@ -252,7 +252,7 @@ def test_names_that_others_choose_for_this_host_are_refused(client: Client) -> N
 
 
 def test_a_client_that_sends_nothing_keeps_nobody_from_reading(client: Client) -> None:
-    idle = [socket.create_connection(("127.0.0.1", client.port)) for _ in range(CLIENTS // 2)]
+    idle = [socket.create_connection(("127.0.0.1", client.port)) for _ in range(MAX_CLIENTS // 2)]
     assert client.ask("/")[0] == 200
     for one in idle:
         one.close()

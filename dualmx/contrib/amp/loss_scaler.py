@@ -7,8 +7,8 @@ from typing import Any
 
 from ...namespace import nd
 
-SPAN = 2000  # steps without overflow after which the scale doubles
-LARGEST = 2.0**24
+DOUBLE_AFTER_STEPS = 2000  # steps without overflow after which the scale doubles
+MAX_SCALE = 2.0**24
 
 
 class LossScaler:
@@ -43,8 +43,8 @@ class LossScaler:
             self._loss_scale, self._unskipped = max(self._loss_scale / 2, 1.0), 0
         else:
             self._unskipped += 1
-            if self._unskipped == SPAN:
-                self._loss_scale, self._unskipped = min(self._loss_scale * 2, LARGEST), 0
+            if self._unskipped == DOUBLE_AFTER_STEPS:
+                self._loss_scale, self._unskipped = min(self._loss_scale * 2, MAX_SCALE), 0
         return overflow
 
 

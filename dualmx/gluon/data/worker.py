@@ -32,7 +32,7 @@ REPLY = struct.Struct("<QQB")  # ticket, size of the memory file that comes alon
 BATCH, FAILURE, UNPICKLE_FAILED = range(3)
 _HEAD = struct.Struct("<QQ")  # size of the pickle, number of buffers
 _PLACE = struct.Struct("<QQ")  # offset and size of a buffer
-_ALIGN = 64
+_ALIGNMENT = 64
 
 
 class Failure(NamedTuple):
@@ -64,7 +64,7 @@ def dump(head: bytes, raws: Sequence[memoryview]) -> tuple[int, int]:
     at = _HEAD.size + _PLACE.size * len(raws) + len(head)
     places = []
     for raw in raws:
-        at = -(-at // _ALIGN) * _ALIGN
+        at = -(-at // _ALIGNMENT) * _ALIGNMENT
         places.append((at, raw.nbytes))
         at += raw.nbytes
     fd = _memory_file()

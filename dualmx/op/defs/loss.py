@@ -439,7 +439,7 @@ def SVMOutput(
     return _svm(data, label, margin, regularization_coefficient, use_linear)
 
 
-_NEVER = -1e30  # log-probability of what cannot happen; finite, so that gradients stay finite
+_LOG_ZERO = -1e30  # log-probability of what cannot happen; finite, so that gradients stay finite
 
 
 def _lengths(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
@@ -496,21 +496,21 @@ def CTCLoss(
     skips = (path != blank) & (path != before)
     emitted = jnp.take_along_axis(logp, jnp.broadcast_to(path, (steps, batch, states)), 2)
     index = jnp.arange(states, dtype=jnp.int32)
-    first = jnp.where(index < 2, emitted[0], _NEVER)
+    first = jnp.where(index < 2, emitted[0], _LOG_ZERO)
 
     def advance(alpha: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
         emit, t = now
-        one = jnp.pad(alpha, ((0, 0), (1, 0)), constant_values=_NEVER)[:, :states]
-        two = jnp.pad(alpha, ((0, 0), (2, 0)), constant_values=_NEVER)[:, :states]
-        total = jnp.logaddexp(jnp.logaddexp(alpha, one), jnp.where(skips, two, _NEVER))
-        new = jnp.maximum(total + emit, _NEVER)
+        one = jnp.pad(alpha, ((0, 0), (1, 0)), constant_values=_LOG_ZERO)[:, :states]
+        two = jnp.pad(alpha, ((0, 0), (2, 0)), constant_values=_LOG_ZERO)[:, :states]
+        total = jnp.logaddexp(jnp.logaddexp(alpha, one), jnp.where(skips, two, _LOG_ZERO))
+        new = jnp.maximum(total + emit, _LOG_ZERO)
         return jnp.where((t < length)[:, None], new, alpha), None
 
     alpha, _ = lax.scan(advance, first, (emitted[1:], jnp.arange(1, steps, dtype=jnp.int32)))
     at_blank = jnp.take_along_axis(alpha, (2 * count)[:, None], 1)[:, 0]
     at_label = jnp.take_along_axis(alpha, jnp.maximum(2 * count - 1, 0)[:, None], 1)[:, 0]
-    total = jnp.logaddexp(at_blank, jnp.where(count > 0, at_label, _NEVER))
-    return jnp.where((total < _NEVER / 2) | (length < 1), 0.0, -total).astype(data.dtype)
+    total = jnp.logaddexp(at_blank, jnp.where(count > 0, at_label, _LOG_ZERO))
+    return jnp.where((total < _LOG_ZERO / 2) | (length < 1), 0.0, -total).astype(data.dtype)
 
 
 @jax.custom_vjp

@@ -21,7 +21,7 @@ from ..spatial import channels_last, check_float, check_rank, per_axis, widen
 from ..traits import Layer, Quantized, Traits
 
 Layout = Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"]
-_SLICED = 32  # windows of up to this many elements are unrolled into strided slices
+_MAX_UNROLLED_ELEMENTS = 32  # windows of up to this many elements are unrolled into strided slices
 
 
 class Window(NamedTuple):
@@ -123,7 +123,7 @@ _max_sliced.defvjp(_max_fwd, _max_bwd)
 
 
 def _max(x: jax.Array, win: Window) -> jax.Array:
-    if math.prod(win.kernel) <= _SLICED:
+    if math.prod(win.kernel) <= _MAX_UNROLLED_ELEMENTS:
         return _max_sliced(x, win)
     low = np.array(-np.inf, x.dtype)  # a tracer would hide from JAX that this is a maximum
     kernel, stride = win.full(win.kernel, x.ndim), win.full(win.stride, x.ndim)
@@ -132,7 +132,7 @@ def _max(x: jax.Array, win: Window) -> jax.Array:
 
 
 def _sum(x: jax.Array, win: Window) -> jax.Array:
-    if math.prod(win.kernel) <= _SLICED:
+    if math.prod(win.kernel) <= _MAX_UNROLLED_ELEMENTS:
         return sum(_slices(x, win, 0.0)[1:], _slices(x, win, 0.0)[0])
     kernel, stride = win.full(win.kernel, x.ndim), win.full(win.stride, x.ndim)
     return lax.reduce_window(x, np.zeros((), x.dtype), lax.add, kernel, stride, win.pads(x.ndim))

@@ -29,7 +29,7 @@ from ..worker_training import Inputs
 from . import params as of
 from .params import Settings, setting
 
-_PIECE = 1 << 26  # bytes of a row of a saved network
+_CHUNK_BYTES = 1 << 26  # bytes of a row of a saved network
 _SYMBOL, _PARAMS = "network-symbol.json", "network-0000.params"
 
 
@@ -172,9 +172,9 @@ class _Writer(MLWriter):
         )
         DefaultParamsWriter.saveMetadata(self._model, path, self.sc, {"networkInputs": names})
         pieces = [
-            (name, number, bytearray(content[begin : begin + _PIECE]))
+            (name, number, bytearray(content[begin : begin + _CHUNK_BYTES]))
             for name, content in files.items()
-            for number, begin in enumerate(range(0, len(content), _PIECE))
+            for number, begin in enumerate(range(0, len(content), _CHUNK_BYTES))
         ]
         frame = self.sparkSession.createDataFrame(pieces, "file string, piece int, content binary")
         frame.write.parquet(os.path.join(path, "network"))

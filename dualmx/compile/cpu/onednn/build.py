@@ -17,7 +17,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).with_name("handlers.c")
 _FLAGS = ("-std=gnu11", "-O2", "-Wall", "-shared", "-fPIC", "-pthread")
-_SECONDS = 60  # that the compiler may take
+_COMPILER_SECONDS = 60  # that the compiler may take
 
 
 def supported() -> bool:
@@ -43,7 +43,9 @@ def build(folder: Path | None = None) -> Path:
     handle, new = tempfile.mkstemp(suffix=".so", dir=path.parent)
     os.close(handle)
     try:
-        subprocess.run([*command, *_FLAGS, str(SOURCE), "-o", new], check=True, capture_output=True, timeout=_SECONDS)
+        subprocess.run(
+            [*command, *_FLAGS, str(SOURCE), "-o", new], check=True, capture_output=True, timeout=_COMPILER_SECONDS
+        )
         os.chmod(new, 0o755)
         os.replace(new, path)  # others may be loading it
     finally:

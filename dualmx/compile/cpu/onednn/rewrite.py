@@ -9,12 +9,12 @@ import jax
 import numpy as np
 from jax import lax
 
-from ....op.lowering_context import LARGE
+from ....op.lowering_context import MIN_LIBRARY_FLOPS
 from .ffi_handlers import CONVOLUTION, KEEP, PRODUCT, available
 from .primitives import DATA, FILTERS, FORWARD, ConvSpec, Sizes, faulty
 
-_LARGE_SUM = 1 << 17  # elements, below which computing them again costs no more than a call
-LARGE_PRODUCT = 300_000_000  # floating-point operations from which the better kernel is worth the call
+_MIN_SUM_ELEMENTS = 1 << 17  # elements, below which computing them again costs no more than a call
+MIN_PRODUCT_FLOPS = 300_000_000  # floating-point operations from which the better kernel is worth the call
 
 Axes = tuple[int, ...]
 Ordered = tuple[Any, Axes]  # an array and the axes by which transposing it gives a value
@@ -112,7 +112,7 @@ def _convolution(eqn: Any, lhs: Ordered, rhs: Ordered, turned: tuple[Any, Axes, 
         first = _channels_last(lhs, left_at)
         shape, place = (out[0], *out[2:], out[1]), (0, n - 1, *range(1, n - 1))
     c = ConvSpec(high=high, order=order, **found)
-    if c.flops() < LARGE or faulty(c) or not available():
+    if c.flops() < MIN_LIBRARY_FLOPS or faulty(c) or not available():
         return None
     call = jax.ffi.ffi_call(CONVOLUTION, jax.ShapeDtypeStruct(shape, np.float32))
     axes = [0] * n
@@ -134,7 +134,7 @@ def _product(eqn: Any, lhs: Ordered, rhs: Ordered, _: Any) -> Ordered | None:
     if {a.dtype, b.dtype, aval.dtype} != {np.dtype(np.float32)}:
         return None
     k, m, n = (math.prod(s) for s in (a.shape[: len(left)], a.shape[len(left) :], b.shape[len(left) :]))
-    if 2 * k * m * n < LARGE_PRODUCT or not available():
+    if 2 * k * m * n < MIN_PRODUCT_FLOPS or not available():
         return None
     call = jax.ffi.ffi_call(PRODUCT, jax.ShapeDtypeStruct((m, n), np.float32))
     out = call(a.reshape(k, m), b.reshape(k, n), text=f"{m},{n},{k}")
@@ -147,7 +147,7 @@ def materialize_once(x: jax.Array) -> jax.Array:
     XLA computes a value again in every loop that reads it and could take it in. Along a chain of residual layers the
     gradient of each is the sum of all later ones, so that the work grows with the square of their number.
     """
-    if x.size < _LARGE_SUM or not available():
+    if x.size < _MIN_SUM_ELEMENTS or not available():
         return x
     return jax.ffi.ffi_call(KEEP, jax.ShapeDtypeStruct(x.shape, x.dtype), input_output_aliases={0: 0})(x)
 
