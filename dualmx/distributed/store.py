@@ -15,12 +15,13 @@ import time
 import weakref
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..core.reader import Content
 from ..ps import Job
 from ..ps.customer import Customer, Peer
+from ..ps.protocol import Messages, Natural, header
 from ..ps.van.frame import ERROR, REPLY, REQUEST, Message
 from ..ps.van.van import Van
 
@@ -390,6 +391,31 @@ def _close_with(store: TCPStore, van: Van) -> None:
     weakref.finalize(store, van.begin_to_close)
 
 
+class KeysRequest(NamedTuple):
+    """Ask for all keys."""
+
+
+class ValuesRequest(NamedTuple):
+    """Ask for the values of keys, within so many seconds."""
+
+    keys: list[str]
+    seconds: int | float
+
+
+class UpdateRequest(NamedTuple):
+    """Change the value of a key: the first `n` bytes sent are the value, the others what it is expected to be."""
+
+    op: str
+    key: str
+    n: Natural
+
+
+STORE_REQUESTS = Messages(
+    {"keys": KeysRequest, "values": ValuesRequest}
+    | dict.fromkeys(("set", "append", "add", "swap", "delete"), UpdateRequest)
+)
+
+
 class _StoreServer:
     """Keeps the table; everything happens on the van's thread.
 
@@ -412,18 +438,15 @@ class _StoreServer:
             self._van.send(link, Message(ERROR, message.request, {"text": str(e)}))
 
     def _serve(self, link: int, message: Message) -> None:
-        op = message.field("op", str)
-        if op == "keys":
+        record = STORE_REQUESTS.read(message)
+        if isinstance(record, KeysRequest):
             self._van.send(link, Message(REPLY, message.request, {"keys": list(self._table)}))
-        elif op == "values":
-            keys = [str(k) for k in message.field("keys", list)]
-            self._waiting.append(
-                (link, message.request, keys, time.monotonic() + message.field("seconds", (int, float)))
-            )
+        elif isinstance(record, ValuesRequest):
+            self._waiting.append((link, message.request, record.keys, time.monotonic() + record.seconds))
             self._answer()
         else:
-            data, n = bytes(message.data()), message.field("n", int)
-            found = apply_op(self._table, op, message.field("key", str), data[:n], data[n:])
+            data, n = bytes(message.data()), record.n
+            found = apply_op(self._table, record.op, record.key, data[:n], data[n:])
             self._van.send(link, Message(REPLY, message.request, {}, [found] if found else ()))
             self._answer()
 
@@ -531,12 +554,12 @@ class TCPStore(Store):
         return found
 
     def _change(self, op: str, key: str, value: bytes = b"", expected: bytes = b"") -> bytes:
-        meta = {"op": op, "key": key, "n": len(value)}
-        return bytes(self._request(f"{op} of key {key!r}", meta, value + expected).data())
+        record = UpdateRequest(op, key, len(value))
+        return bytes(self._request(f"{op} of key {key!r}", header(record), value + expected).data())
 
     def _values(self, keys: Sequence[str], seconds: float) -> list[bytes] | None:
-        meta = {"op": "values", "keys": list(keys), "seconds": seconds}
-        found = self._ask(f"waiting for {list(keys)}", meta, seconds=seconds)
+        record = ValuesRequest(list(keys), seconds)
+        found = self._ask(f"waiting for {list(keys)}", header(record), seconds=seconds)
         if found is None:
             return None
         payload, values, at = bytes(found.data()), [], 0
@@ -546,7 +569,7 @@ class TCPStore(Store):
         return values
 
     def _keys(self) -> list[str]:
-        return self._request("the keys", {"op": "keys"}).field("keys", list)
+        return self._request("the keys", header(KeysRequest())).field("keys", list)
 
 
 __all__ = ["FileStore", "HashStore", "PrefixStore", "Store", "TCPStore"]

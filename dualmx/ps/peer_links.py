@@ -14,6 +14,17 @@ import numpy as np
 
 from ..core.errors import MXNetError
 from .heartbeat import ExchangeCounters
+from .protocol import (
+    OP,
+    PEER_NOTICES,
+    Departure,
+    PeerCancel,
+    PeerHello,
+    PeerLeave,
+    PeerMessage,
+    header,
+    notice,
+)  # fmt: skip
 from .van.frame import NOTICE, Message
 from .van.socket_van import SocketVan, host_identity
 from .van.van import ConnectionRefused
@@ -84,7 +95,7 @@ class PeerLinks:
                 self.fail_rank(rank, f"process {rank} died: {e}")
                 continue
             self._linked(rank, link)
-            self._van.send(link, Message(NOTICE, 0, {"op": "peer", "rank": self.rank, "group": self.group}))
+            self._van.send(link, notice(PeerHello(self.rank, self.group)))
         with self.changed:
             while len(self._links) + len(self.lost_ranks.keys() - self._links.keys()) < self.size - 1:
                 if not self.changed.wait(until - time.monotonic()) and time.monotonic() > until:
@@ -101,17 +112,16 @@ class PeerLinks:
 
     def _accept_peer(self, link: int, message: Message) -> bool:
         """Take a message by a link of nobody; False if it is none of another worker that has just connected."""
-        op, group, rank = (message.meta.get(k) for k in ("op", "group", "rank"))
-        if self.rank < 0 and (
-            op == "peer" and type(group) is int and group > self.group or self._has_early_messages(link)
-        ):
+        hello = PEER_NOTICES.read(message) if message.meta.get(OP) in PEER_NOTICES.kinds else None
+        is_hello = isinstance(hello, PeerHello)
+        if self.rank < 0 and (is_hello and hello.group > self.group or self._has_early_messages(link)):
             self._early_messages.append((link, message))
-        elif op != "peer":
+        elif not is_hello:
             return False
-        elif self.rank < 0 or (group or 0) != self.group:
+        elif self.rank < 0 or hello.group != self.group:
             self._van.drop(link)  # of a group that this process has left
-        elif type(rank) is int and self.rank < rank < self.size:
-            self._linked(rank, link)
+        elif self.rank < hello.rank < self.size:
+            self._linked(hello.rank, link)
         else:
             return False
         return True
@@ -130,23 +140,23 @@ class PeerLinks:
         """Take a message; False if it is none of another worker."""
         if message.kind != NOTICE:
             return False
-        op, rank = message.meta.get("op"), self._ranks.get(link)
+        rank = self._ranks.get(link)
         if rank is None or self._early_messages:
             with self.changed:  # what came before is taken first
                 rank = self._ranks.get(link)
                 if rank is None:
                     return self._accept_peer(link, message)
-        if op == "to":
-            self._put(message.field("c", str), rank, message)
-        elif op == "off":
-            self._off(message.field("c", str), message.field("text", str))
-        elif op in ("bye", "moves"):
-            # What made it go, if it was the end of another one, is what has to be looked into.
-            cause = message.field("text", str)[:500] or self._death
-            where = "job" if op == "bye" else "group"
-            self._note(rank, f"process {rank} has left the {where}" + (f", after {cause}" if cause else ""))
-        elif op == "crash":
-            self.fail_rank(rank, f"process {rank} died: {message.field('text', str)[:500]}")
+        match PEER_NOTICES.read(message):
+            case PeerMessage(channel):
+                self._put(channel, rank, message)
+            case PeerCancel(channel, text):
+                self._off(channel, text)
+            case PeerLeave(Departure.CRASH, text):
+                self.fail_rank(rank, f"process {rank} died: {text[:500]}")
+            case PeerLeave(why, text):
+                # What made it go, if it was the end of another one, is what has to be looked into.
+                cause, where = text[:500] or self._death, "job" if why == Departure.LEAVE else "group"
+                self._note(rank, f"process {rank} has left the {where}" + (f", after {cause}" if cause else ""))
         return True
 
     def on_down(self, link: int, reason: str) -> None:
@@ -195,7 +205,7 @@ class PeerLinks:
         Raises:
             Lost: the process is gone.
         """
-        message = Message(NOTICE, 0, {**head, "op": "to", "c": channel}, payload)
+        message = Message(NOTICE, 0, {**head, **header(PeerMessage(channel))}, payload)
         if to == self.rank:
             self._put(channel, to, message)
         elif to in self.lost_ranks or not self._van.send(self._links[to], message):
@@ -205,7 +215,7 @@ class PeerLinks:
         """End what others wait for on a channel by an error."""
         for rank in others:
             if rank != self.rank and rank not in self.lost_ranks:
-                self._van.send(self._links[rank], Message(NOTICE, 0, {"op": "off", "c": channel, "text": text}))
+                self._van.send(self._links[rank], notice(PeerCancel(channel, text)))
 
     def receive(self, channel: str, sources: Sequence[int], what: str) -> tuple[int, Message]:
         """Wait for the next message on a channel of one of some processes; returns its sender and the message.
@@ -280,15 +290,15 @@ class PeerLinks:
         """Return memory (nbytes,) of uint8 which processes of this host see when it is sent to them, if there is."""
         return self._van.take_shared(nbytes)
 
-    def leave(self, op: str, text: str = "") -> None:
+    def leave(self, why: str, text: str = "") -> None:
         """Tell the others that this process goes, and why."""
         text = text or self._death
         for link in list(self._ranks):
-            self._van.send(link, Message(NOTICE, 0, {"op": op, "text": text[:500]}))
+            self._van.send(link, notice(PeerLeave(Departure(why), text[:500])))
 
     def leave_group(self) -> None:
         """Leave for another group: the others are told, and what this process still waits for ends."""
-        self.leave("moves")
+        self.leave(Departure.MOVE)
         for rank in range(self.size):
             if rank != self.rank:
                 self._note(rank, f"process {self.rank} has left the group itself")

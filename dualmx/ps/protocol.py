@@ -455,6 +455,14 @@ class PushOp(StrEnum):
     PUSHPULL = "pushpull"
 
 
+class Departure(StrEnum):
+    """Why a worker sends nothing any more: it leaves the job, moves to another group, or ends by an error."""
+
+    LEAVE = "bye"
+    MOVE = "moves"
+    CRASH = "crash"
+
+
 class Hello(NamedTuple):
     """A worker has another connection."""
 
@@ -690,3 +698,38 @@ class ResidualRecord(NamedTuple):
 
 
 RESIDUAL_RECORDS = Messages({"total": ResidualRecord})
+
+
+# -- what workers tell each other
+
+
+class PeerHello(NamedTuple):
+    """A worker has connected, as a rank of a group."""
+
+    rank: Rank
+    group: int = 0
+
+
+class PeerMessage(NamedTuple):
+    """Something on a channel; the channel's readers know what else is said."""
+
+    c: str
+
+
+class PeerCancel(NamedTuple):
+    """What others wait for on a channel will not come."""
+
+    c: str
+    text: str
+
+
+class PeerLeave(NamedTuple):
+    """A worker leaves the job, moves to another group, or is about to end by an error."""
+
+    op: Departure
+    text: str
+
+
+PEER_NOTICES = Messages(
+    {"peer": PeerHello, "to": PeerMessage, "off": PeerCancel, **dict.fromkeys(Departure, PeerLeave)}
+)

@@ -539,7 +539,8 @@ class KVWorker:
             """Whether the answer is one slice of several, which travels: it can be received into its place."""
             if len(self._worker.keys[self.record.store, part[0]].slices) == 1:
                 return False
-            pulls = isinstance(self.record, Pull) or getattr(self.record, "op", None) is PushOp.PUSHPULL
+            record = self.record
+            pulls = isinstance(record, Pull) or isinstance(record, Push) and record.op is PushOp.PUSHPULL
             return pulls and not self._worker.shares(server)
 
         def _place(self, key: Key, number: int) -> np.ndarray:

@@ -292,7 +292,7 @@ class WorkerNode(Postoffice):
         """Tell the others why this process is about to end; it counts as dead when it does."""
         self._leave()
         if self._peers is not None:
-            self._peers.leave("crash", reason)
+            self._peers.leave(protocol.Departure.CRASH, reason)
         for peer in (*self._servers, self._scheduler):
             self._van.send(peer.link, notice(protocol.Crash(reason[:500])))
 
@@ -310,7 +310,7 @@ class WorkerNode(Postoffice):
                 journal.remove()
             self._leave()
             if self._peers is not None:
-                self._peers.leave("bye")
+                self._peers.leave(protocol.Departure.LEAVE)
             for peer in self._servers:
                 self._van.send(peer.link, notice(protocol.Leave()))
             self._van.close()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from enum import StrEnum
+from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
@@ -106,3 +108,21 @@ def test_bounds_and_rows() -> None:
         with pytest.raises(FormatError, match="not as expected") as error:
             parse(Bounded, {**good, **change})
         assert len(str(error.value)) < 200
+
+
+ROOMS = ("ps", "kvstore", "launch", "distributed")  # whose processes tell each other something
+
+
+def words_in_json(path: Path) -> list[int]:
+    """Lines of a file that write or read the word `op` of a message by hand."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value == protocol.OP]
+
+
+def test_only_the_protocol_knows_what_tells_records_apart(tmp_path: Path) -> None:
+    package = Path(protocol.__file__).parents[1]
+    files = [path for room in ROOMS for path in (package / room).rglob("*.py") if path != Path(protocol.__file__)]
+    assert len(files) > 50 and not [path for path in files if words_in_json(path)]
+    by_hand = tmp_path / "by_hand.py"
+    by_hand.write_text('meta = {"op": "push"}\nif message.meta.get("op") == "bye":\n    pass\n')
+    assert words_in_json(by_hand) == [1, 2]

@@ -119,7 +119,7 @@ class Message:
         if type(value) is kind:
             return value
         if not isinstance(value, kind) or isinstance(value, bool):  # which is an int as well
-            raise FormatError(f"message {self.meta.get('op')!r}: {name}={value!r}: not as expected")
+            raise FormatError(f"message: {name}={value!r:.80}: not as expected")
         return value
 
 
