@@ -69,7 +69,7 @@ def _mover(sharding: NamedSharding) -> Any:
 
 
 def reshard(data: Any, sharding: NamedSharding) -> Any:
-    """Return a copy that lies on the devices of a mesh in another way."""
+    """Return a copy with another sharding on the devices of a mesh."""
     with x64():
         data = _mover(sharding)(data)
     wait_or_raise_lost([data])
@@ -77,7 +77,7 @@ def reshard(data: Any, sharding: NamedSharding) -> Any:
 
 
 def fully_replicated(data: Any) -> Any:
-    """Return an array whose values this process can read: the whole, if other processes have parts of it.
+    """Return an array that this process can read completely, gathered if other processes have parts of it.
 
     All processes that share the array must do this.
 
@@ -93,7 +93,7 @@ def fully_replicated(data: Any) -> Any:
 
 
 def broadcast_number(mesh: Any, number: int) -> int:
-    """Return the number that the process of the first device of a mesh has; all its processes must ask."""
+    """Return the number of the process with the mesh's first device; all processes of the mesh must call it."""
     grid = mesh.mesh
     parts = NamedSharding(grid, PartitionSpec(grid.axis_names))
     given = jax.make_array_from_callback((mesh.size,), parts, lambda at: np.full(1, number, np.uint32))
@@ -314,7 +314,7 @@ def shard_one_more_axis(mesh: Mesh, spec: Sequence[Any], shape: Sequence[int], a
 
 
 def spec_of(array: Any) -> Spec | None:
-    """Return the spec by which a JAX array is cut, `None` if it is on one device or cut in some other way."""
+    """Return the partition spec of a JAX array, `None` on one device or for other shardings."""
     sharding = array.sharding
     if not isinstance(sharding, NamedSharding):
         return None
@@ -337,7 +337,7 @@ def device_put_sharded(value: Any, mesh: Mesh, spec: Sequence[Any] = (), what: s
 
 
 def from_process_local(part: np.ndarray, mesh: Mesh, spec: Sequence[Any], what: str) -> jax.Array:
-    """Return the array of which each process has a part, cut over the processes along its first axis."""
+    """Return an array sharded over the processes along its first axis, from each one's part."""
     processes = len({d.process_index for d in mesh.mesh.devices.flat})
     whole = (part.shape[0] * processes, *part.shape[1:]) if part.ndim else ()
     sharding = mesh.sharding(spec, whole, what)
@@ -388,7 +388,7 @@ def device_of(ctx: Context) -> Any:
 
 @cache
 def sharding_of(ctx: Context) -> Any:
-    """Return the sharding that puts an array on the device of `ctx`, whole on all devices of a mesh."""
+    """Return the sharding on the device of `ctx`, replicated on a mesh."""
     if isinstance(ctx, Mesh):
         return ctx.sharding()
     return SingleDeviceSharding(device_of(ctx))
@@ -403,7 +403,7 @@ def context_of(array: jax.Array) -> Context:
 
 
 def device_put(value: Any, ctx: Context, like: Any = None) -> jax.Array:
-    """Copy a NumPy or JAX array to the device of `ctx`, 64-bit types kept; on a mesh cut as the array `like` is."""
+    """Copy a NumPy or JAX array to the device of `ctx`, keeping 64-bit types; on a mesh sharded like `like`."""
     with x64():
         if isinstance(ctx, Mesh):
             if isinstance(value, jax.Array) and getattr(value.sharding, "mesh", None) is ctx.mesh:
@@ -419,23 +419,23 @@ def device_put(value: Any, ctx: Context, like: Any = None) -> jax.Array:
 
 
 def jax_from_numpy_nocopy(value: np.ndarray, ctx: Context) -> jax.Array:
-    """Return a JAX array of NumPy memory that nobody changes any more, without a copy where that is aligned."""
+    """Return a JAX array of NumPy memory that nobody writes any more, without a copy if it is aligned."""
     with x64():
         return jax.device_put(value, device_of(ctx), may_alias=True)
 
 
 def accepts_numpy(value: np.ndarray, ctx: Context) -> bool:
-    """Whether programs on `ctx` take a NumPy array as it is: those on CPUs do, of types that JAX does not narrow."""
+    """Whether programs on `ctx` accept NumPy arrays: CPUs do, for types that JAX does not narrow."""
     return value.itemsize < 8 and ctx.mesh is None and _BACKEND.get(ctx.device_type) == "cpu"
 
 
 def is_aligned(value: np.ndarray) -> bool:
-    """Whether XLA's programs read the memory of an array where it lies; they copy other arrays each time."""
+    """Whether XLA's programs read the memory of an array in place; they copy other arrays each time."""
     return value.flags.c_contiguous and value.__array_interface__["data"][0] % ALIGNMENT == 0
 
 
 def aligned_copy(value: np.ndarray) -> np.ndarray:
-    """Return a copy in memory of its own, which is aligned and not to be changed."""
+    """Return an aligned copy in new memory, not to be written."""
     memory = np.empty(value.nbytes + ALIGNMENT, np.uint8)
     start = -memory.__array_interface__["data"][0] % ALIGNMENT
     copy = memory[start : start + value.nbytes].view(value.dtype).reshape(value.shape)
@@ -471,7 +471,7 @@ def copy_buffer(array: jax.Array) -> jax.Array:
 
 
 def reset_effect_errors() -> None:
-    """Run a program with a callback on each device, since JAX tells for ever how the last one of them ended."""
+    """Run a program with a callback on each device, since JAX keeps reporting how the last one ended."""
     for device in jax.local_devices():
         with jax.default_device(device):
             jax.jit(lambda: jax.debug.callback(lambda: None))()

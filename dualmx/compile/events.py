@@ -41,7 +41,7 @@ class CompileEvent:
 
 
 class Listener:
-    """Told about every program while it is in `listeners`; it must not keep the results it is shown.
+    """Receives every program's events while it is in `listeners`; it must not keep the results it is shown.
 
     Attributes:
         measures: calls outside programs run twice, so that nothing is compiled in the run that it is told about.

@@ -41,7 +41,7 @@ _SETTINGS = {"jax_persistent_cache_min_compile_time_secs": 0.0, "jax_persistent_
 
 @contextlib.contextmanager
 def persistent_cache() -> Iterator[None]:
-    """Use dualmx's cache folder in this scope; the user's own JAX settings are found unchanged afterwards.
+    """Use dualmx's cache folder in this scope, and restore the user's JAX settings afterwards.
 
     A folder that the user configured for JAX is used instead and nothing is touched.
     """

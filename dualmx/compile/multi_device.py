@@ -44,14 +44,14 @@ class DeviceGroup:
         return jax.ShapeDtypeStruct((self.size * shape[0], *shape[1:]), dtype, sharding=self._joined)
 
     def from_shards(self, parts: list[Any]) -> Any:
-        """Return the array of the group made of its members' arrays, which it takes over when it is donated."""
+        """Return the group's array of its members' arrays, which it takes over when it is donated."""
         shape = parts[0].shape
         if not shape:
             return jax.make_array_from_single_device_arrays(shape, self._equal, parts)
         return jax.make_array_from_single_device_arrays((self.size * shape[0], *shape[1:]), self._joined, parts)
 
     def stack_scalars(self, rows: Sequence[Sequence[Any]], dtype: Any) -> Any:
-        """Return the array of the group made of one list of numbers per member of this process."""
+        """Return the group's array of one list of numbers per member of this process."""
         values = np.asarray(rows, dtype)
         return jax.make_array_from_process_local_data(self._joined, values.reshape(-1, *values.shape[2:]))
 

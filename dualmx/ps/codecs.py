@@ -41,7 +41,7 @@ class Codec(NamedTuple):
 
     @classmethod
     def from_meta(cls, told: tuple[str, float] | None) -> Codec | None:
-        """Return the code that a message tells of, None for none.
+        """Return the codec that a message names, None if it names none.
 
         Raises:
             FormatError: something else.

@@ -36,7 +36,7 @@ class Peer:
 
 
 class Request:
-    """A request under way.
+    """A pending request.
 
     Attributes:
         description: the request in words, for error texts.
@@ -58,7 +58,7 @@ class Request:
         self.sent, self.attempts = time.monotonic(), 1  # the last time, and how often
 
     def release_payload(self) -> None:
-        """Let go of the answer's numbers, whose memory can be used again when nobody else has them."""
+        """Release the reply's payload, whose memory is reused when nobody else has it."""
         if self.reply is not None:
             self.reply = _FORGOTTEN
 
@@ -67,7 +67,7 @@ _FORGOTTEN = Message(REPLY)
 
 
 class Customer:
-    """Sends requests and matches replies; a reply that nobody waits for (any more) is ignored.
+    """Sends requests and matches replies; replies to unknown requests are ignored.
 
     Args:
         van: carries the messages.
@@ -110,7 +110,7 @@ class Customer:
         return ticket
 
     def reconnect(self, peer: Peer, link: int, hello: dict[str, Any]) -> bool:
-        """Go on with `peer` by a new connection: introduce this process, then repeat what was not answered.
+        """Continue with `peer` on a new connection: introduce this process, then resend pending requests.
 
         False if the connection is down already, perhaps before anybody knew whose it was.
         """
@@ -126,7 +126,7 @@ class Customer:
             return resumed
 
     def resend_overdue(self, after: float, longest: float) -> None:
-        """Send requests again that were not answered for `after` seconds, later ones after up to `longest`."""
+        """Resend requests pending for `after` seconds, later ones after up to `longest`."""
         now = time.monotonic()
         for ticket in self.open():
             if now - ticket.sent < min(after * 2 ** (ticket.attempts - 1), longest):
@@ -171,7 +171,7 @@ class Customer:
                 self._finish(ticket, error=peer.failure)
 
     def reset_after_fork(self, peers: Sequence[Peer], reason: str) -> None:
-        """In a forked child: end all requests to `peers` by an error; locks may be held by threads of the parent."""
+        """In a forked child: fail all requests to `peers`; threads of the parent may hold locks."""
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         for peer in peers:
@@ -188,11 +188,11 @@ class Customer:
                 self._changed.notify_all()
 
     def open(self) -> list[Request]:
-        """Requests under way, in the order of their numbers."""
+        """Return the pending requests by number."""
         return sorted(self._pending.values(), key=lambda t: t.number)
 
     def wait(self, tickets: Sequence[Request], timeout: float | None = None) -> list[Message]:
-        """Return the replies, in the order of the tickets; `timeout` takes the place of the customer's.
+        """Return the replies in the order of the tickets; `timeout` overrides the customer's.
 
         Raises:
             MXNetError: a request failed or was not answered in time; names the request, the peer, the reason.

@@ -68,14 +68,14 @@ class ElasticRounds:
         self._answers: list[tuple[Request, dict[str, Any]]] = []
 
     def request_round(self, rank: int, ended: int, request: Request) -> dict[str, Any] | None:
-        """Worker `rank` has ended batch `ended` (`NEW` for none) and asks for the next; the answer, if there is one."""
+        """Record that worker `rank` ended round `ended` (`NEW` for none) and requests the next; return any reply."""
         if rank in self.members and ended < self.number:
             return self._answer()
         self._waiting[rank] = (ended, request)
         return None
 
     def try_complete(self, present: Iterable[int]) -> bool:
-        """Whether the batch under way is over, now that the workers `present` are there; then they begin the next."""
+        """Complete the round if no member is missing, given the workers `present`; then the next one starts."""
         here = set(present)
         expected = here.intersection(self.members) if self.number else here
         members = sorted(here.intersection(self._waiting))
@@ -149,7 +149,7 @@ class ElasticRounds:
                 return
 
     def restore(self, here: RoundsRecord, message: Message) -> None:
-        """Be where the attendance was that told one of its `records`."""
+        """Restore the state that one of `records` describes."""
         self.number, self.members, self.counted = here
         page = parse(HistoryPage, message.meta)
         if page.since is not None:
@@ -158,7 +158,7 @@ class ElasticRounds:
         self.history += page.changes
 
     def pop_replies(self) -> list[tuple[Request, dict[str, Any]]]:
-        """The answers to those who begin the batch, once."""
+        """Return the replies to those who start the round, once."""
         answers, self._answers = self._answers, []
         return answers
 
@@ -166,7 +166,7 @@ class ElasticRounds:
         return header(BatchReply(self.number, self.members, self.counted))
 
     def missing(self) -> list[int]:
-        """Members that have not ended the batch under way."""
+        """Members that have not ended the current round."""
         return [r for r in self.members if r not in self._waiting]
 
 
@@ -211,13 +211,13 @@ class GroupFormation:
     def request_group(
         self, rank: int, number: int, address: dict[str, Any], request: Request, patience: float = 0.0
     ) -> bool:
-        """Worker `rank`, which is at `address`, leaves group `number`; whether it is a newcomer who finds room."""
+        """Record that worker `rank` at `address` leaves group `number`; return whether a newcomer has a place."""
         self.number = max(self.number, number)  # another scheduler may have formed it
         self._waiting[rank] = _GroupRequest(request, address, time.monotonic(), patience)
         return rank not in self.members and not 0 < self._most <= len(self.members)
 
     def try_form(self, present: Iterable[int], left: Iterable[int] = ()) -> None:
-        """Form the next group if nobody is missing, of the workers `present`; `left`: those who took their leave."""
+        """Form the next group if nobody is missing among the workers `present`; `left`: those that said goodbye."""
         here = set(present)
         self._waiting = {rank: asked for rank, asked in self._waiting.items() if rank in here}
         if not self._waiting or self.missing(here):
@@ -240,7 +240,7 @@ class GroupFormation:
         return sorted((here.intersection(self.members) if self.members else here) - self._waiting.keys())
 
     def pop_replies(self) -> list[tuple[Request, dict[str, Any]]]:
-        """The answers to those who asked, once."""
+        """Return the replies to the requests, once."""
         answers, self._answers = self._answers, []
         return answers
 
@@ -254,7 +254,7 @@ class GroupFormation:
         return [(a.request, text.format(lacks, a.patience)) for a in late.values()]
 
     def wait_notices(self, now: float, present: Iterable[int]) -> list[tuple[int, str]]:
-        """Links of those who have waited long, from time to time, and for whom they wait."""
+        """Return links of workers that have waited long, at intervals, and whom they wait for."""
         late = [a.request[0] for a in self._hasty(present).values() if now - a.since > WAIT_LOG_SECONDS]
         if not late or now - self._told < WAIT_LOG_SECONDS:
             return []
@@ -262,7 +262,7 @@ class GroupFormation:
         return [(link, self._lacks(present)) for link in late]
 
     def _hasty(self, present: Iterable[int]) -> dict[int, _GroupRequest]:
-        """Those who do not wait for a place in a group that is full."""
+        """Workers that do not wait for a place in a full group."""
         full = 0 < self._most <= len(set(present).intersection(self.members))
         return {r: a for r, a in self._waiting.items() if not full or r in self.members}
 

@@ -79,7 +79,7 @@ def contribution_records(number: int, store: Store) -> Iterator[Record]:
 
 
 def restore_contribution(store: Store, record: ContributionRecord, data: PayloadReader) -> None:
-    """Put back what `contribution_records` told of."""
+    """Restore what `contribution_records` wrote."""
     held, dtype, rows = store.shard(record.key, record.number), as_dtype(record.dtype), record.rows
     ids = np.frombuffer(data.read(rows * INDEX.itemsize), INDEX) if rows is not None else None
     size = held.value.size if ids is None else len(ids) * held.width

@@ -101,7 +101,7 @@ class ElasticWorker:
             self.finish_round()
 
     def finish_round(self) -> None:
-        """End the batch under way: what this worker has pushed for it counts, and the next one begins.
+        """End the current round: its pushes count, and the next round starts.
 
         Raises:
             MXNetError: a server or the scheduler is gone.
@@ -124,7 +124,7 @@ class ElasticWorker:
             raise FormatError(f"batch {self.number} of the workers {self.members}: not expected by worker {self.rank}")
 
     def _load_history(self, batch: int) -> None:
-        """Learn of the batches before `batch`, when this worker came."""
+        """Load the rounds before `batch`, in which this worker joined."""
         start, since, members = 0, 1, []
         changes: dict[int, Change] = {}
         while True:
@@ -155,7 +155,7 @@ class ElasticWorker:
         return self.history[max(number + 1 - self.history[0].number, 0) :] if self.history else []
 
     def _forget(self) -> None:
-        """Forget batches before the epochs under way; the last one is kept."""
+        """Forget rounds before the current epochs; the last one is kept."""
         first = min([self.history[-1].number, *(first for _, first in self.marks.values())])
         del self.history[: first - self.history[0].number]
 

@@ -39,7 +39,7 @@ class ExchangeCounters:
         self._waits.pop(threading.get_ident(), None)
 
     def heartbeat_payload(self) -> dict[str, Any]:
-        """What the scheduler is told: counts, the longest wait under way, and figures that were reported."""
+        """Return the heartbeat payload: counts, the longest current wait, reported metrics."""
         now = time.monotonic()
         wait = None
         if (longest := min(list(self._waits.values()), default=None)) is not None:
@@ -48,7 +48,7 @@ class ExchangeCounters:
 
 
 class WorkerStatus:
-    """What a worker has told of itself, as its scheduler knows it."""
+    """A worker's status as its scheduler knows it."""
 
     def __init__(self) -> None:
         self._heard = 0.0
@@ -79,7 +79,7 @@ class WorkerStatus:
         self._last = {"wait": wait, "figures": shown}
 
     def as_dict(self, now: float) -> dict[str, Any]:
-        """Counts, their speeds, the wait under way, figures, and the age of all that in seconds; {} if nothing came."""
+        """Return counts, rates, the current wait, metrics and their age in seconds; {} without a heartbeat."""
         if not self._samples:
             return {}
         first, last = self._samples[0], self._samples[-1]

@@ -91,7 +91,7 @@ class Job:
     def with_scheduler(
         uri: str, port: int, workers: int, servers: int = 0, task: int = -1, role: str = "worker"
     ) -> Job:
-        """Return the job whose scheduler is at `uri` and `port`; the environment tells the rest.
+        """Return the job with its scheduler at `uri` and `port`; the rest comes from the environment.
 
         Raises:
             ArgumentError: variables are wrong. MXNetError: the job needs a secret.
@@ -133,7 +133,7 @@ class Job:
 
     @property
     def elastic(self) -> bool:
-        """Whether workers may come and go."""
+        """Whether workers may join and leave."""
         return self.on_worker_death == "elastic"
 
     def van(self) -> SocketVan:

@@ -162,7 +162,7 @@ class Journal:
             time.sleep(PAUSE)
 
     def snapshot(self, records: Iterable[tuple[dict[str, Any], list[Any]]]) -> None:
-        """Write all that there is, and begin a new journal; on a full disk go on with the one that there is."""
+        """Write a snapshot and start a new journal; on a full disk continue the current one."""
         new = self._generation + 1
         draft = self._path(new, "draft")
         try:
@@ -174,7 +174,7 @@ class Journal:
             self._limit = self._size + MIN_LOG_BYTES
 
     def _replace(self, new: int, draft: Path, records: Iterable[tuple[dict[str, Any], list[Any]]]) -> int:
-        """Let a snapshot take the place of what there is, or leave that as it is; returns its size."""
+        """Replace the journal by a snapshot, or keep it; return its size."""
         out = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
             size = sum(_write(out, encode(Message(NOTICE, 0, meta, payload), True)) for meta, payload in records)
@@ -190,7 +190,7 @@ class Journal:
         return size
 
     def remove(self) -> None:
-        """Delete what was written: nobody will need it."""
+        """Delete the journal: nobody will need it."""
         self.close()
         for path in self._folder.glob(f"{self._name}.*"):
             path.unlink(missing_ok=True)

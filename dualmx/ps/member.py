@@ -24,7 +24,7 @@ def few(names: Sequence[str], between: str = ", ") -> str:
 
 
 def with_remedy(text: str, role: str, policy: str) -> str:
-    """What is said of the death of a process, and where nobody takes its place, what can be done about it."""
+    """Return a process's death as text, with the remedy if nobody replaces it."""
     if policy != "fail" or "DUALMX_ON_" in text:
         return text
     kind = "server" if role == "scheduler" else role
@@ -73,11 +73,11 @@ class Member:
 
     @property
     def present(self) -> bool:
-        """Whether it may take part: it is there, or may be again at any moment."""
+        """Whether it takes part: it is alive, or may be back at any moment."""
         return self.state in PRESENT
 
     def status_dict(self, now: float) -> dict[str, Any]:
-        """What `dualmx status` is told of it."""
+        """Return its status for `dualmx status`."""
         return {
             "role": self.role, "rank": self.rank, "state": self.state, "address": self.address, "end": self.end_reason,
             "since": round(now - self.since, 1) if self.since else 0.0, "pulse": self.status.as_dict(now),
@@ -92,7 +92,7 @@ class Member:
 
     @staticmethod
     def from_record(record: MemberRecord, link: int) -> Member:
-        """The member that a record tells of, without a connection: `link` stands for it until there is one."""
+        """Return the member of a record; `link` is a placeholder until it connects."""
         made = Member(link, 0, record.role, record.rank, record.life, record.address)
         made.rank, made.state, made.end_reason, made.back = record.rank, record.state, record.end, record.back
         made.past, made.early, made.skipped = record.past, record.early, record.skipped

@@ -34,7 +34,7 @@ WAIT_LOG_SECONDS = 10.0  # seconds after which a process that waits says for who
 
 
 class PeerLost(MXNetError):
-    """Another process of the job is gone, so that an exchange cannot be completed."""
+    """A peer process is lost, so that a collective cannot be completed."""
 
 
 class PeerLinks:
@@ -76,7 +76,7 @@ class PeerLinks:
     # -- making the links
 
     def listen(self, host: str, own: str) -> dict[str, Any]:
-        """Begin to accept links on address `host`; returns what the others are told."""
+        """Start accepting links on address `host`; returns the address for the others."""
         address = {**self._van.listen(host, 0), "host": own}
         return {**address, "node": host_identity() or socket.gethostname()}
 
@@ -111,7 +111,7 @@ class PeerLinks:
             self._early_messages = []
 
     def _accept_peer(self, link: int, message: Message) -> bool:
-        """Take a message by a link of nobody; False if it is none of another worker that has just connected."""
+        """Handle a message on an unregistered link; False unless it introduces another worker."""
         hello = PEER_NOTICES.read(message) if message.meta.get(OP) in PEER_NOTICES.kinds else None
         is_hello = isinstance(hello, PeerHello)
         if self.rank < 0 and (is_hello and hello.group > self.group or self._has_early_messages(link)):
@@ -160,7 +160,7 @@ class PeerLinks:
         return True
 
     def on_down(self, link: int, reason: str) -> None:
-        """A link broke: the process at its other end is gone."""
+        """A link broke: the process at its other end is lost."""
         rank = self._ranks.get(link)
         if rank is not None:
             self.fail_rank(rank, f"process {rank} died: {reason}")
@@ -178,7 +178,7 @@ class PeerLinks:
             self.fail_rank(self.workers.index(worker), reason)
 
     def forked(self, reason: str) -> None:
-        """In a forked child: nobody is there any more; see `Customer.forked`."""
+        """In a forked child: all peers are lost; see `Customer.forked`."""
         self.changed = threading.Condition()
         self.lost_ranks = dict.fromkeys(range(self.size), reason)
 
@@ -237,7 +237,7 @@ class PeerLinks:
         return self.wait(found, channel, sources, what)
 
     def wait(self, found: Callable[[], Any], channel: str, sources: Sequence[int], what: str) -> Any:
-        """Wait until `found`, called with the lock held, returns something, and return that; see `receive`."""
+        """Wait until `found`, called with the lock held, returns something, and return it; see `receive`."""
         began = time.monotonic()
         told = False
         with self.changed:
@@ -272,7 +272,7 @@ class PeerLinks:
             )
 
     def can_receive(self, channel: str, sources: Sequence[int]) -> bool:
-        """Whether a message of one of `sources` is there, or none will come."""
+        """Whether a message of one of `sources` has arrived, or none will."""
         with self.changed:
             there = any(self._mailboxes.get((channel, s)) for s in sources)
             return there or all(s in self.lost_ranks for s in sources) or channel in self._cancelled
@@ -291,20 +291,20 @@ class PeerLinks:
         return self._van.take_shared(nbytes)
 
     def leave(self, why: str, text: str = "") -> None:
-        """Tell the others that this process goes, and why."""
+        """Announce that this process leaves, and why."""
         text = text or self._death
         for link in list(self._ranks):
             self._van.send(link, notice(PeerLeave(Departure(why), text[:500])))
 
     def leave_group(self) -> None:
-        """Leave for another group: the others are told, and what this process still waits for ends."""
+        """Leave the group: peers are notified, and pending receives fail."""
         self.leave(Departure.MOVE)
         for rank in range(self.size):
             if rank != self.rank:
                 self._note(rank, f"process {self.rank} has left the group itself")
 
     def close(self) -> None:
-        """Break the links, by which nobody waits for anything any more."""
+        """Close the links, on which nothing is awaited any more."""
         for link in list(self._ranks):
             self._van.drop(link)
 

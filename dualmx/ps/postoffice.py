@@ -24,7 +24,7 @@ LEAVE_SECONDS = 10.0  # seconds that a process waits for a scheduler that is sta
 
 
 class Postoffice:
-    """What workers and servers have in common: a van, the scheduler, and who is gone.
+    """Base of worker and server nodes: a van, the scheduler, and the dead peers.
 
     Attributes:
         incarnation: tells this process from others that have or had its place.
@@ -134,26 +134,26 @@ class Postoffice:
             self.dead.add((role, rank))
 
     def _excluded(self, text: str) -> None:
-        """The job goes on without this process."""
+        """The job continues without this process."""
 
     def on_member_joined(self, rank: int) -> None:
         """One more worker joins the job."""
 
     def on_join_request(self, rank: int) -> None:
-        """A worker wants to take part in the exchanges of the others."""
+        """A worker asks to join the collectives of the others."""
 
     def on_member_unreachable(self, role: str, rank: int) -> None:
         """The scheduler's connection to a member broke."""
 
     def on_member_back(self, role: str, rank: int, address: dict[str, Any]) -> None:
-        """A member is there again."""
+        """A member is back."""
 
     # -- connections that break
 
     def reconnect_or_fail(
         self, peer: Peer, link: int, reason: str, waits: bool, hello: dict[str, Any], lost: Callable[[str], None]
     ) -> None:
-        """Connect to `peer` again, on a thread, or call `lost` with the reason that it cannot be."""
+        """Reconnect to `peer` on a thread, or call `lost` with the reason if that fails."""
         with peer.lock:
             if peer.link != link:
                 return  # another thread has connected meanwhile
@@ -199,7 +199,7 @@ class Postoffice:
         self._customer.fail_peer(self._scheduler, text)
 
     def _send_leave(self, patience: float, newest: int | None = None) -> Message | None:
-        """Take leave of the scheduler; it has written that down when this returns, unless it is gone for good.
+        """Say goodbye to the scheduler, which has logged it when this returns, unless it is gone for good.
 
         Args:
             patience: seconds for a scheduler that is started again at this moment.

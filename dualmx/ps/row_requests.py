@@ -26,13 +26,13 @@ RowIdsAndValues = tuple[np.ndarray, np.ndarray]  # ids (k,) and rows (k, width)
 
 
 def is_row_sliced(known: KeyInfo) -> bool:
-    """Whether the slices of a key consist of whole rows."""
+    """Whether the slices of a key consist of complete rows."""
     width = math.prod(known.shape[1:])
     return width > 0 and all(s.start % width == 0 for s in known.slices)
 
 
 def _split_ids(known: KeyInfo, ids: np.ndarray) -> list[tuple[int, int, int]]:
-    """For each slice its first row and the range of the ascending `ids` that lie in it."""
+    """Return for each slice its first row and the range of the ascending `ids` in it."""
     width = math.prod(known.shape[1:])
     firsts = [s.start // width for s in known.slices]
     edges = [*np.searchsorted(ids, firsts).tolist(), len(ids)]
@@ -58,7 +58,7 @@ def push_rows(worker: KVWorker, store: int, gradients: Mapping[Key, RowIdsAndVal
 def pull_rows(
     worker: KVWorker, store: int, wanted: Mapping[Key, RowRequest]
 ) -> Callable[[], dict[Key, RowIdsAndValues]]:
-    """Ask for rows of keys, by ascending ids or all that are stored; returns what waits for them.
+    """Request rows of keys, by ascending ids or all stored ones; returns a function that waits for them.
 
     They are those after the rounds that this worker has pushed.
     """
@@ -140,7 +140,7 @@ def parse_row_push(store: Store, push: PushRows, data: PayloadReader) -> list[tu
 def parse_row_pull(
     store: Store, pull: PullRows, data: PayloadReader
 ) -> tuple[list[tuple[Key, int, int]], list[RowRequest]]:
-    """The slices and rows that a pull asks for."""
+    """Parse the slices and rows of a pull."""
     rows: list[RowRequest] = []
     for key, number, _, count in pull.parts:
         total, what = _n_rows(store.shard(key, number), "pull"), f"pull of key {key!r}"

@@ -43,7 +43,7 @@ class Barrier:
         self.early = True
 
     def has(self, member: Member) -> bool:
-        """Whether it need not wait for a worker: it is there, or came back behind it."""
+        """Whether the barrier need not wait for a worker: it arrived, or came back after it."""
         behind = not self.name and (self.place[0] <= member.past or (member.early and self.early))
         return member.rank in self.came or behind
 
@@ -139,7 +139,7 @@ class Scheduler:
             self._fail(link, message.request, str(e), final=True)
 
     def _serve(self, link: int, message: Message) -> None:
-        """Hand a record to what serves records of its type; only members tell of themselves without a request."""
+        """Dispatch a record by its type; without a request, only members may send one."""
         if message.kind == REQUEST:
             record = protocol.SCHEDULER_REQUESTS.read(message)
             self._servers[type(record)](link, message.request, record)
@@ -178,7 +178,7 @@ class Scheduler:
         return told
 
     def on_down(self, link: int, reason: str) -> None:
-        """A link broke: its member is lost, unless it had taken its leave; dead, if it does not come again at once."""
+        """A link broke: its member is lost unless it said goodbye, and dead unless it reconnects soon."""
         with self._lock:
             member = self._members.get(link)
             if member is None or member.state != MemberState.ALIVE:
@@ -203,7 +203,7 @@ class Scheduler:
         self._announce_death(member, with_remedy(text, member.role, self._policy[member.role]), True, died)
 
     def _awaits_restart(self, member: Member) -> bool:
-        """Dead, and the job waits for its return, or for another in its place when there is no worker left."""
+        """Whether the member is dead and the job waits for its return, or, without workers, for a replacement."""
         policy = self._policy[member.role]
         waits = policy == "wait" or (policy == "elastic" and member is self._last_gone)
         return waits and member.state == MemberState.DEAD and time.monotonic() - member.since < self._restart_timeout
@@ -241,7 +241,7 @@ class Scheduler:
             self._begin()
 
     def _reregister(self, member: Member, link: int, request: int) -> None:
-        """A member asks again, as its connection broke before it was answered, or the scheduler was another one."""
+        """A member registers again: its connection broke before the reply, or the scheduler was restarted."""
         if member.link == link:
             member.requests.append(request)
         else:
@@ -261,7 +261,7 @@ class Scheduler:
         self._members[link] = member
 
     def _revive(self, member: Member) -> None:
-        """A member that was lost is there again."""
+        """A lost member is back."""
         if member.state != MemberState.ALIVE:
             member.state, member.crash = MemberState.ALIVE, ""
             self._notify(member, MemberEvent.BACK, f"{member.name} is back")
@@ -291,7 +291,7 @@ class Scheduler:
         self._notify(member, MemberEvent.BACK, f"{member.name} is back")
 
     def _add_worker(self, member: Member) -> None:
-        """Let one more worker join an elastic job; it gets a number that nobody had before.
+        """Admit one more worker to an elastic job, under a new number.
 
         It may end if all others have finished: servers end then, and need not hear of it in time.
         """
@@ -310,7 +310,7 @@ class Scheduler:
         self._send_registration(member)
 
     def _next_batch(self, link: int, request: int, asked: protocol.BatchRequest) -> None:
-        """A worker has ended a batch, and asks for the next."""
+        """A worker has ended a round and requests the next."""
         member = self._members.get(link)
         if self._attendance is None or member is None or member.role != "worker":
             raise MXNetError("only the workers of an elastic job ask for batches")
@@ -323,7 +323,7 @@ class Scheduler:
             self._settle_batch()
 
     def _tell_history(self, link: int, request: int, asked: protocol.HistoryRequest) -> None:
-        """Tell a newcomer of the batches before it came."""
+        """Send a newcomer the history of rounds."""
         self._worker(link, "ask for batches")
         if self._attendance is None:
             raise MXNetError("only elastic jobs have batches")
@@ -340,7 +340,7 @@ class Scheduler:
                 self._reply(link, request, told)
 
     def _rejoin(self, link: int, request: int, asked: protocol.Rejoin) -> None:
-        """A member whose connection broke has made another one."""
+        """A member reconnected."""
         if not self._ledger.all_joined:  # nobody is a member yet: its registration comes again behind this
             self._reply(link, request)
             return
@@ -358,7 +358,7 @@ class Scheduler:
         self._reply(link, request, header(self._view()))
 
     def _view(self) -> protocol.MemberList:
-        """What a member must know of the others, whatever notes it has missed."""
+        """Return the current state of all members, whatever notices a member missed."""
         ordered = sorted(self._members.values(), key=lambda m: m.rank)
         gone = [(m.role, m.rank, m.end_reason, m.state == MemberState.DEAD) for m in ordered if not m.present]
         workers = [m.rank for m in ordered if m.role == "worker" and (m.present or self._awaits_restart(m))]
@@ -415,7 +415,7 @@ class Scheduler:
         self._serve_skipping()
 
     def _knows_skipped(self, member: Member) -> bool:
-        """Whether it is known how many barriers a worker left out that came back before it had pushed anything.
+        """Whether it is known how many barriers a worker skipped that came back before it pushed anything.
 
         They have been passed when somebody waits who has pushed, and those behind them have not, as they lack this
         worker. Nobody comes to them any more when all others have left them out, or are gone for good.
@@ -439,7 +439,7 @@ class Scheduler:
                 self._barrier(link, request, asked)
 
     def _pass(self, link: int, request: int, told: protocol.BarrierSkip) -> None:
-        """A worker that came back goes on behind some barriers: they wait for it no more."""
+        """Let a worker that came back skip some barriers: they no longer wait for it."""
         member = self._worker(link, "tell where they are")
         member.past, member.early = told
         self._ledger.log_member(member)
@@ -455,7 +455,7 @@ class Scheduler:
         return member
 
     def _register_address(self, link: int, request: int, told: protocol.AddressRequest) -> None:
-        """Tell all workers where the others listen, when all have said so."""
+        """Send all workers the addresses of the others, when all have registered theirs."""
         self._worker_addresses[self._worker(link, "meet").rank] = link, request, told.address
         self._send_addresses()
 
@@ -473,7 +473,7 @@ class Scheduler:
         self._worker_addresses = {}
 
     def _assemble(self, link: int, request: int, asked: protocol.GroupRequest) -> None:
-        """A worker of an elastic job asks for the next group of those who exchange arrays."""
+        """A worker of an elastic job requests the next group for collectives."""
         member = self._worker(link, "form groups")
         if self._assembly is None:
             raise MXNetError("only the workers of an elastic job form groups anew")
@@ -527,7 +527,7 @@ class Scheduler:
         return workers
 
     def _tell_who_is_missing(self, now: float) -> None:
-        """Tell those who wait at a barrier for long who is not there."""
+        """Notify workers that wait long at a barrier who is missing."""
         self._since = {label: self._since.get(label, now) for label in self._barriers}
         for label in [b for b, since in self._since.items() if now - since >= WAIT_LOG_SECONDS]:
             barrier, self._since[label] = self._barriers[label], now
@@ -537,7 +537,7 @@ class Scheduler:
                 self._van.answer(link, notice(protocol.WaitNotice(text, request)))
 
     def _takes_part(self, member: Member) -> bool:
-        """Whether a worker of an elastic job is no newcomer, who waits for nobody and for whom nobody waits."""
+        """Whether a worker of an elastic job is no newcomer, which waits for nobody and for which nobody waits."""
         assert self._attendance is not None
         number = self._attendance.number
         return member.rank in self._attendance.members if number else member.rank < self._expected_members["worker"]
@@ -550,7 +550,7 @@ class Scheduler:
             self._announce_death(member, f"{member.name} has left the job", False, time.monotonic())
 
     def _stays_or_leaves(self, link: int, leave: protocol.Leave) -> dict[str, Any]:
-        """What a server of an elastic job is told that must not leave yet: the workers of which it has not heard."""
+        """Reply to a server of an elastic job that must not leave yet: workers that it has not heard of."""
         member, workers = self._members.get(link), self._ledger.workers()
         serves = self._attendance is not None and member is not None and member.role == "server"
         if not serves or not any(m.present or self._awaits_restart(m) for m in workers):
@@ -566,7 +566,7 @@ class Scheduler:
                 self._van.answer(m.link, Message(NOTICE, 0, note))
 
     def _announce_death(self, about: Member, text: str, dead: bool, at: float) -> None:
-        """Tell of a death that was at a certain time, although it was not sure then, or of a leave."""
+        """Announce a death, possibly an earlier one that is certain only now, or a leave."""
         about.end_reason = text
         if about.role == "worker" and at >= self._last_end:
             self._last_gone, self._last_end = about, at
@@ -617,17 +617,17 @@ class Scheduler:
             raise MXNetError(self.failed)
 
     def _all_parted(self) -> bool:
-        """Whether nobody is left that may ask again, because the answer to its leave was lost."""
+        """Whether no member can repeat its goodbye because the reply was lost."""
         with self._lock:
             return all(m.parted or m.state != MemberState.LEFT or link < 0 for link, m in self._members.items())
 
     def close(self) -> None:
-        """Forget the job, when all members have been told that it is over."""
+        """Drop the job, when all members know that it is over."""
         if not self.failed:
             self._ledger.close()
 
     def _watch(self) -> None:
-        """Those who were lost and did not come again are dead; those who were awaited in vain end what waits."""
+        """Declare lost members dead after their time, and fail what waits for members that did not return."""
         now = time.monotonic()
         for member in list(self._members.values()):
             if member.state == MemberState.LOST and now - member.since > member.grace_seconds:
@@ -657,7 +657,7 @@ class Scheduler:
                     self._fail(link, request, text)
 
     def _missing(self) -> str:
-        """Names of those who are not there, if all who are have asked for ranks."""
+        """Return the names of missing members, if all others have registered."""
         wishes = {(m.role, m.requested_rank) for m in self._members.values()}
         all_ = [(role, rank) for role, count in self._expected_members.items() for rank in range(count)]
         if not wishes <= set(all_) or len(wishes) < len(self._members):

@@ -17,7 +17,7 @@ Place = tuple[int, int]  # of a barrier without a name: where in their scripts w
 
 
 class SchedulerState:
-    """Members, barriers that were passed, and batches of a job; each change is written down before anybody is told.
+    """Members, passed barriers and rounds of a job; each change is logged before it is announced.
 
     Args:
         workers, servers: members that the job has.
@@ -67,7 +67,7 @@ class SchedulerState:
         self._write(member.record())
 
     def log_round(self) -> None:
-        """Write down the batch that has begun, and the epochs, which workers do not tell the next scheduler of."""
+        """Log the round that started, and the epochs, which workers do not report to the next scheduler."""
         assert self.elastic_rounds is not None
         here, marks = self.elastic_rounds, [(name, *mark) for name, mark in self.elastic_rounds.marks.items()]
         self._write(protocol.BatchRecord(here.members, here.counted, marks))
@@ -92,7 +92,7 @@ class SchedulerState:
         return protocol.BeginRecord([header(m.record()) for m in self.members.values()])
 
     def _snapshot(self) -> Iterator[dict[str, Any]]:
-        """All that there is, for a journal that begins anew."""
+        """Yield the complete state for a new journal."""
         yield header(protocol.JobRecord(self.expected_members))
         if self.all_joined:
             yield header(self._begin())
@@ -145,7 +145,7 @@ class SchedulerState:
         self.members[member.link] = member
 
     def close(self) -> None:
-        """Delete the journal at the end of the job, unless somebody died: then another may go on."""
+        """Delete the journal at the end of the job, unless a member died: then another may continue."""
         if self._journal is not None and not any(m.state == MemberState.DEAD for m in self.members.values()):
             self._journal.remove()
 

@@ -66,7 +66,7 @@ from .van.van import Van
 
 
 def serve_put(store: Store, put: Put, data: PayloadReader, take: Callable[[int], np.ndarray]) -> None:
-    """Store the slices of a `put`, in memory of their own, which `take` returns.
+    """Store the slices of a `put` in new memory, which `take` returns.
 
     Raises:
         FormatError: no arrays, or other numbers than announced; nothing is stored then.
@@ -263,7 +263,7 @@ class KVServer:
             store.pull(wanted, who)
 
     def _change(self, link: int, rank: int, message: Message, record: Any) -> None:
-        """Do what is not to be done again when its answer was lost."""
+        """Do what must not be repeated when its reply was lost."""
         client, op = self.clients[rank], message.meta[OP]
         if message.request in client.completed_ids:
             again = self._resume_info(rank, record.store, message) if isinstance(record, Open) else {}
@@ -375,7 +375,7 @@ class KVServer:
         require(store.slack == slack, f"store {number} of another worker {ahead}; {same}")
 
     def _resume_info(self, rank: int, number: int, message: Message) -> dict[str, Any]:
-        """What a worker that came back must know of a store: how keys are placed, and which rounds it has completed.
+        """Return what a restarted worker must know of a store: the placement of keys, and its completed rounds.
 
         A push of a round that is not over is no more than the server remembers, which may die as well.
         """
@@ -453,7 +453,7 @@ class KVServer:
                 self._replay_request(record, message)
 
     def _replay_request(self, record: Any, message: Message) -> None:
-        """Do what a worker has asked for, unless it was refused then as well."""
+        """Replay a worker's request, unless it was refused then as well."""
         by = parse(ClientRequest, message.meta).by
         if isinstance(record, Push | PushRows):
             store = self._store(record.store)
@@ -497,7 +497,7 @@ class KVServer:
     # -- members
 
     def fail_worker(self, rank: int, reason: str, left: bool = False) -> None:
-        """Worker `rank` has left (`left_workers`) or is given up: rounds that lack it end in an error.
+        """Fail the rounds that lack worker `rank`, which has left (`left_workers`) or is dead.
 
         Stores with slack do not wait for one that has left.
         """
@@ -516,7 +516,7 @@ class KVServer:
         self.workers.add(rank)
 
     def exclude(self, rank: int, reason: str) -> None:
-        """Go on without worker `rank`."""
+        """Continue without worker `rank`."""
         if rank not in self.removed_workers and rank not in self.lost_workers:
             self.removed_workers[rank] = reason
             self._write(header(RemovalRecord(rank, reason)), [])
@@ -524,7 +524,7 @@ class KVServer:
                 store.remove_worker(rank)
 
     def status(self) -> dict[str, Any]:
-        """Return rounds, bytes moved, and who lets others wait, for `dualmx status`.
+        """Return rounds, bytes moved and stragglers, for `dualmx status`.
 
         `late` has the seconds that the longest request has waited for each worker.
         """
@@ -545,7 +545,7 @@ class KVServer:
         }  # fmt: skip
 
     def send_wait_notices(self) -> None:
-        """Tell workers whose requests wait for long what they wait for, for a part of the time at most."""
+        """Notify workers whose requests wait long whom they wait for, spending a bounded part of the time."""
         began = time.monotonic()
         if began < self._rests:
             return

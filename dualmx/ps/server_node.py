@@ -70,7 +70,7 @@ class ServerNode(Postoffice):
             raise
 
     def _listen(self, host: str) -> dict[str, Any]:
-        """Listen at the wished port, or at another one if it is taken, as by another server with the same wish."""
+        """Listen at the requested port, or at another one if it is in use."""
         port = knobs.NODE_PORT.port()
         try:
             return self._van.listen(host, port)
@@ -210,7 +210,7 @@ class ServerNode(Postoffice):
         self._post(lambda: self.kv.add_worker(rank))
 
     def _check(self) -> None:
-        """Those who came back are not missed; those who did not in time are given up."""
+        """Forget that returned members were missing, and give up those that did not return in time."""
         now = time.monotonic()
         for rank, (until, reason) in list(self._unreachable.items()):
             if self._connected(rank):
@@ -255,7 +255,7 @@ class ServerNode(Postoffice):
                 self._journal.close()
 
     def _expect_all(self) -> None:
-        """After a restart, wait for the workers to connect again, but for those that have left meanwhile."""
+        """After a restart, expect all workers to reconnect, except those that have left meanwhile."""
         patience = (
             self.job.restart_timeout if self.job.on_worker_death == "wait" else max(self.job.heartbeat_timeout, 2.0)
         )
@@ -267,7 +267,7 @@ class ServerNode(Postoffice):
                 self.kv.fail_worker(rank, f"worker {rank} has left the job", left=True)
 
     def _run_task(self) -> None:
-        """Do what comes next, and look after what waits for long."""
+        """Run the next task, and check what waits long."""
         try:
             work = self._tasks.get(timeout=0.1 if self._unreachable else 1.0)
         except queue.Empty:

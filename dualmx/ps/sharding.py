@@ -27,7 +27,7 @@ class Slice(NamedTuple):
 
 
 def home_server(key: int | str, servers: int) -> int:
-    """Rank of the server of a key that is kept whole; the same in every process."""
+    """Return the rank of the server of an unsliced key, equal in every process."""
     number = key if isinstance(key, int) else zlib.crc32(key.encode())
     return number * 9973 % servers
 

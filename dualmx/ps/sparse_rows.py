@@ -40,11 +40,11 @@ class IndexedSlices:
 
     @property
     def nbytes(self) -> int:
-        """Of the whole slice, all rows of it."""
+        """Bytes of the dense slice."""
         return self.size * self.dtype.itemsize
 
     def dense(self) -> np.ndarray:
-        """The whole slice (size,)."""
+        """Return the dense slice (size,)."""
         whole = np.zeros((self.size // self.values.shape[1], self.values.shape[1]), self.dtype)
         whole[self.ids] = self.values
         return whole.reshape(-1)
@@ -60,7 +60,7 @@ class IndexedSlices:
 
 
 class MutableTable:
-    """A slice whose rows are updated where they lie; what is asked of it is copied.
+    """A slice whose rows are updated in place; readers get copies.
 
     Args:
         look: returns the numbers (size,) as they are now.
@@ -94,7 +94,7 @@ class MutableTable:
         return TableSnapshot(self, self._before)
 
     def dense(self) -> np.ndarray:
-        """The whole slice (size,), one copy for all who ask before the next change."""
+        """Return the dense slice (size,), one copy for all readers until the next change."""
         if self._copy is None:
             self._copy = np.array(self._look()).reshape(-1)
         return self._copy
@@ -117,7 +117,7 @@ class TableSnapshot:
         self.shape, self.size, self.dtype, self.nbytes = table.shape, table.size, table.dtype, table.nbytes
 
     def dense(self) -> np.ndarray:
-        """The whole slice (size,)."""
+        """Return the dense slice (size,)."""
         whole = self._table.dense().reshape(-1, self._rows.values.shape[1]).copy()
         whole[self._rows.ids] = self._rows.values
         return whole.reshape(-1)
@@ -156,7 +156,7 @@ def sum_pushes(pushed: Sequence[IndexedSlices]) -> IndexedSlices:
 
 
 def select_rows(value: Value, wanted: RowRequest, width: int) -> list[np.ndarray]:
-    """The rows that a request asks for: `[rows]`, or `[ids, rows]` of those that are stored."""
+    """Return the requested rows: `[rows]`, or `[ids, rows]` of the stored ones."""
     if wanted is None:
         if isinstance(value, IndexedSlices):
             return [value.ids, value.values]

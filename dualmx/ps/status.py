@@ -80,7 +80,7 @@ def _answered(place: str) -> Content:
 def summary(
     place: str, job: dict[str, Any], first: dict[int, Any], last: dict[int, Any], seconds: float
 ) -> dict[str, Any]:
-    """Return what `ask` does, from what the scheduler at `place` and the servers have told.
+    """Return the result of `ask` from the replies of the scheduler at `place` and the servers.
 
     Args:
         place: address and port.
@@ -131,7 +131,7 @@ def _summary(job: dict[str, Any], first: dict[int, Any], last: dict[int, Any], s
 
 
 def _stragglers(waits: dict[str, dict[str, Any]]) -> dict[str, float]:
-    """Workers for which others wait, and for how long; whoever waits as well is no cause."""
+    """Return workers that others wait for, with the time; a worker that waits itself is no cause."""
     late: dict[str, float] = {}
     stuck = {rank for rank, wait in waits.items() if wait["seconds"] > MIN_LATE_SECONDS}
     for wait in waits.values():

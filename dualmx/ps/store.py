@@ -26,7 +26,7 @@ CompletedRound = tuple["Shard", int, int, Any]
 
 
 class PendingRequest:
-    """A request that is answered when all its parts are ready; a context in which it is served.
+    """A request that is answered when all its parts are ready; a context manager while it is served.
 
     Attributes:
         link, request: where the answer goes.
@@ -143,7 +143,7 @@ class Store:
         self, key: Key, number: int, value: np.ndarray, shape: tuple[int, ...], mode: PutMode = PutMode.INIT,
         table: bool = False,
     ) -> None:  # fmt: skip
-        """Store a slice: if it is not there yet (`init`), anew (`fresh`), or another value of it (`reset`).
+        """Store a slice: if it is missing (`init`), in any case (`fresh`), or with a new value (`reset`).
 
         One of the same array that has another size is a part of what is kept in one piece now.
         """
@@ -166,7 +166,7 @@ class Store:
     def push(
         self, rank: int, parts: list[tuple[Key, int, int, Any]], request: PendingRequest, pulls: bool = False
     ) -> None:
-        """Take the pushes `(key, slice, round, numbers or Rows)` of a worker; `who` is answered when all are applied.
+        """Apply a worker's pushes `(key, slice, round, numbers or Rows)`; `who` is answered when all are applied.
 
         Numbers (k, n) are k terms, which are added up apart. With `pulls`, the answer has the values then.
 
@@ -220,7 +220,7 @@ class Store:
             held.contributions.setdefault(turn, {}).setdefault(rank, data)
 
     def _complete_rounds(self, held: Shard, ready: list[CompletedRound]) -> None:
-        """Close the rounds of a slice that lack nobody."""
+        """Complete the rounds of a slice that nobody is missing from."""
         while (seat := held.contributions.get(held.completed_round + 1)) and len(seat) >= len(self.workers):
             if not seat.keys() >= set(self.workers):
                 return
@@ -280,7 +280,7 @@ class Store:
     # -- pulls
 
     def pull(self, parts: list[tuple[Key, int, int]], who: PendingRequest) -> None:
-        """Answer `who` with the values `(key, slice, round)` once these rounds are closed."""
+        """Answer `who` with the values `(key, slice, round)` once these rounds are complete."""
         require(self.failure is None, str(self.failure))
         slices = [self.shard(key, number) for key, number, _ in parts]
         turns = [self._round_to_await(turn) for _, _, turn in parts]
@@ -291,7 +291,7 @@ class Store:
             self._answer_waiters(held)
 
     def _answer_waiters(self, held: Shard) -> None:
-        """Tell those who wait for rounds that are closed, and those whose rounds can never be."""
+        """Answer waiters of complete rounds, and fail those whose rounds can never be completed."""
         still = []
         for turn, position, who in held.waiters:
             if who.finished:
@@ -335,14 +335,14 @@ class Store:
         return next((reason for rank, reason in sorted(self.lost_workers.items()) if rank not in seat), None)
 
     def fail_worker(self, rank: int, reason: str) -> None:
-        """Worker `rank` will push no more: end what waits for it. Without rounds (async) nobody does."""
+        """Worker `rank` will push no more: fail what waits for it. Without rounds (async) nothing does."""
         self.lost_workers.setdefault(rank, reason)
         if self.sync or self.slack is not None:
             for held in list(self.shards.values()):
                 self._answer_waiters(held)
 
     def remove_worker(self, rank: int) -> None:
-        """Go on without worker `rank`; what it has pushed counts."""
+        """Continue without worker `rank`; its pushes count."""
         if rank not in self.workers:
             return
         self.workers.remove(rank)
@@ -377,7 +377,7 @@ class Store:
 
 
 def _split_repeats(ready: list[CompletedRound]) -> tuple[list[CompletedRound], list[CompletedRound]]:
-    """The first round of each slice, and those that come after."""
+    """Split pushes into the first round of each slice and later ones."""
     batch, later, seen = [], [], set()
     for one in ready:
         (later if id(one[0]) in seen else batch).append(one)
@@ -435,7 +435,7 @@ Record = tuple[dict[str, Any], list[Any]]
 
 
 def bytes_of(value: np.ndarray) -> Any:
-    """The bytes of an array, where they lie."""
+    """Return the bytes of an array, without a copy."""
     return value.view(np.uint8).data
 
 
@@ -462,7 +462,7 @@ def shard_record(number: int, held: Shard) -> Record:
 
 
 def restore_shard(store: Store, record: ShardRecord, message: Message) -> None:
-    """Put back what `shard_record` told of."""
+    """Restore a shard from its `shard_record`."""
     dtype = as_dtype(record.dtype)
     values = np.frombuffer(message.data(), dtype).copy() if message.payload else np.empty(0, dtype)
     half = values.size // 2 if record.two else values.size
@@ -474,7 +474,7 @@ def restore_shard(store: Store, record: ShardRecord, message: Message) -> None:
 
 
 def restore_rounds(store: Store, parts: list[list[Any]], data: PayloadReader) -> None:
-    """Close again what `rounds_record` told of."""
+    """Restore completed rounds from a `rounds_record`."""
     closed: list[CompletedRound] = []
     for key, number, turn, rank, name, *count in parts:
         held, dtype = store.shard(key, number), as_dtype(name)

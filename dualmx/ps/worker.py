@@ -35,7 +35,7 @@ class KeyInfo(NamedTuple):
 
 
 class SingleShardFuture:
-    """The value of one slice, which is a whole array, under way; see `PullFuture`."""
+    """The future of an unsliced value; see `PullFuture`."""
 
     def __init__(self, worker: KVWorker, known: KeyInfo, ticket: Request):
         self._worker, self._known, self._ticket = worker, known, ticket
@@ -99,7 +99,7 @@ class PushFuture:
 
 
 class PullFuture:
-    """Values under way."""
+    """The future of pulled values."""
 
     def __init__(
         self, worker: KVWorker, store: int, tickets: list[Request], parts: Sequence[Any], wholes: dict[Key, np.ndarray]
@@ -137,7 +137,7 @@ class PullFuture:
         ticket.release_payload()
 
     def value(self, key: Key) -> np.ndarray:
-        """Wait for the array of a key, in its shape; it may be in memory that is read by others. It is given once.
+        """Wait for the array of a key, in its shape, possibly in shared memory; call it once.
 
         Raises:
             MXNetError: see `Customer.wait`; or an answer of the wrong size.
@@ -232,7 +232,7 @@ class KVWorker:
         priority: int | None = None,
         into: np.ndarray | None = None,
     ) -> Request:
-        """Send a request to one server, after what was queued; for `priority` and `into` see `Customer.ask`."""
+        """Send a request to one server, after the queued ones; for `priority` and `into` see `Customer.ask`."""
         with self._lock:
             if self._outbox is not None:
                 self.flush()
@@ -258,7 +258,7 @@ class KVWorker:
         return self._setup_steps[store]
 
     def open(self, store: int, sync: bool, what: str, slack: int | None = None) -> OpenFuture:
-        """Ask for a store on all servers; it is made by the first who asks. See `Store` for `sync` and `slack`."""
+        """Open a store on all servers; the first worker creates it. See `Store` for `sync` and `slack`."""
         if self.elastic is not None and sync:
             self.elastic.stores.append(store)
         elif sync:
@@ -350,7 +350,7 @@ class KVWorker:
         return sent
 
     def next_round(self, store: int, key: Key) -> int:
-        """Count a push of a key; what was asked for ahead is out of date."""
+        """Count a push of a key; a prefetched value is out of date."""
         if self.on_first_push is not None:
             tell, self.on_first_push = self.on_first_push, None
             tell(self.position, self.idle)
@@ -364,13 +364,13 @@ class KVWorker:
         return turn
 
     def last_round(self, store: int, key: Key) -> int:
-        """The round whose value a pull of a key asks for."""
+        """Return the round whose value a pull of a key requests."""
         if self.elastic is not None and store in self.elastic.stores:
             return self.elastic.number - 1
         return self.rounds[store, key]
 
     def _cancel_prefetch(self, store: int, key: Key) -> None:
-        """A key that is pushed was not pulled since its last push, so what was asked for is not wanted."""
+        """A key is pushed without a pull since its last push, so its prefetched value is not wanted."""
         if self._prefetched.pop((store, key), None) is not None:
             self._prefetch_keys.discard((store, key))
 
@@ -390,7 +390,7 @@ class KVWorker:
                         self._prefetched[push.store, key] = pulled
 
     def _send_single(self, batches: KVWorker.MessageBatcher, op: PushOp, store: int) -> None:
-        """Send a push of one array in one slice, as it is: what `MessageBatcher.send` does, with the least work."""
+        """Send a push of one array in one slice: what `MessageBatcher.send` does, with the least work."""
         ((priority, server, (key, number, turn), data),) = batches.later
         form = self._header_templates.get((op, store, key))
         if form is None:
@@ -430,7 +430,7 @@ class KVWorker:
                     self._waiting.clear()
 
     def pull(self, store: int, keys: Sequence[Key], priority: int | None = None) -> PullFuture:
-        """Ask for the values of keys after the rounds that this worker has pushed.
+        """Request the values of keys after the rounds that this worker has pushed.
 
         With a `priority` the request may overtake pushes, which changes nothing where rounds are waited for.
         """
@@ -476,7 +476,7 @@ class KVWorker:
         return lambda key: found[key].value(key)
 
     def drop_prefetched(self) -> None:
-        """Values that were asked for by the way may have changed."""
+        """Drop prefetched values, which may have changed."""
         with self._lock:
             self._prefetched.clear()
 
@@ -536,7 +536,7 @@ class KVWorker:
             return at
 
         def _alone(self, server: int, part: list[Any]) -> bool:
-            """Whether the answer is one slice of several, which travels: it can be received into its place."""
+            """Whether the reply is one slice of several, sent inline: it can be received in place."""
             if len(self._worker.keys[self.record.store, part[0]].slices) == 1:
                 return False
             record = self.record

@@ -212,7 +212,7 @@ class WorkerNode(Postoffice):
         return peers
 
     def coordinator(self) -> str:
-        """Return `host:port` of what XLA's processes meet by, which the scheduler starts when it is first asked.
+        """Return `host:port` of XLA's coordination service, which the scheduler starts on the first request.
 
         Raises:
             MXNetError: the scheduler is gone, or starts none.
@@ -222,12 +222,12 @@ class WorkerNode(Postoffice):
         )
 
     def _asked(self, what: str, record: Any, timeout: float | None = None) -> Message:
-        """Ask the scheduler, and return its answer."""
+        """Send the scheduler a request, and return the reply."""
         ticket = self._customer.send_request(self._scheduler, what, header(record))
         return self._customer.wait([ticket], timeout)[0]
 
     def _next_batch(self, ended: int, marks: list[Any]) -> Message:
-        """Tell the scheduler that this worker has ended a batch; returns what it says of the next."""
+        """Tell the scheduler that this worker has ended a round; returns its reply about the next."""
         what = f"batch {ended + 1}" if ended >= 0 else "joining the batches of the others"
         if ended > 0:
             self.kv.flush()
@@ -235,11 +235,11 @@ class WorkerNode(Postoffice):
         return self._asked(what, protocol.BatchRequest(ended, marks))
 
     def _history(self, start: int) -> Message:
-        """Ask the scheduler what was before this worker came."""
+        """Request the history before this worker joined."""
         return self._asked("the batches before this one", protocol.HistoryRequest(start))
 
     def _end_batch(self, batch: int, used: list[int], stores: list[int]) -> None:
-        """Tell the servers whose pushes count; all workers tell the same."""
+        """Tell the servers whose pushes count; all workers send the same."""
         for store in stores:
             self.kv.ask_all(f"end of batch {batch}", header(protocol.BatchEnd(store, batch, used)))
 
@@ -267,7 +267,7 @@ class WorkerNode(Postoffice):
         self._asked(what, asked)
 
     def _began(self, at: int, idle: bool) -> None:
-        """A worker that came back pushes: it comes to no barrier of those before, at which others may wait for it.
+        """A worker that came back pushes: it skips the barriers before, at which others may wait for it.
 
         Args:
             at: its position before.
@@ -289,7 +289,7 @@ class WorkerNode(Postoffice):
             peers.forked(FORK_ERROR)
 
     def crash(self, reason: str) -> None:
-        """Tell the others why this process is about to end; it counts as dead when it does."""
+        """Announce why this process is about to end; it counts as dead when it does."""
         self._leave()
         if self._peers is not None:
             self._peers.leave(protocol.Departure.CRASH, reason)

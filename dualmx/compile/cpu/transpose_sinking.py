@@ -100,7 +100,7 @@ class _TransposedCopies:
         self._found.setdefault((id(value), inverse), (value, moved))
 
     def get(self, value: Any, axes: Axes) -> Any:
-        """The x for which `transpose(x, axes)` is `value`, None if nobody made it."""
+        """Return the x for which `transpose(x, axes)` is `value`, None if there is none."""
         found = self._found.get((id(value), axes))
         return found[1].materialize() if found else None
 
@@ -221,7 +221,7 @@ def _shape_source(v: Any) -> Any:
 
 
 def _plain_call(eqn: Any) -> bool:
-    """True for calls that only group equations: no shardings of their own."""
+    """True for calls that only group equations, without shardings."""
     shardings = (*eqn.params.get("in_shardings", ()), *eqn.params.get("out_shardings", ()))
     return all(type(s).__name__ == "UnspecifiedValue" for s in shardings)
 

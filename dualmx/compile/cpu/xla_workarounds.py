@@ -13,7 +13,7 @@ from jax.extend.core import Literal
 
 
 def sub_jaxprs(eqn: Any) -> Iterator[tuple[Any, Any]]:
-    """The programs inside an equation, as they stand in its parameters, and bare."""
+    """Yield the sub-jaxprs of an equation, closed and open."""
     for value in eqn.params.values():
         for closed in value if isinstance(value, (tuple, list)) else (value,):
             body = getattr(closed, "jaxpr", closed)
@@ -22,7 +22,7 @@ def sub_jaxprs(eqn: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def has_remat(jaxpr: Any) -> bool:
-    """Whether a program has a backward pass that makes values again to save memory (`jax.checkpoint`).
+    """Whether a program rematerializes values in its backward pass (`jax.checkpoint`).
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -40,7 +40,7 @@ _LOOPS = frozenset({"scan", "while"})
 
 
 def has_broadcast_dot(jaxpr: Any) -> bool:
-    """Whether a program multiplies matrices of which one may be made by repeating fewer numbers.
+    """Whether a program has a matmul with an operand that may be a broadcast.
 
     Args:
         jaxpr: of the program. What XLA may simplify to such a matrix counts as well.
@@ -57,7 +57,7 @@ def has_broadcast_dot(jaxpr: Any) -> bool:
 
 
 def _find_broadcast_dot(jaxpr: Any, given: Sequence[bool]) -> tuple[bool, list[bool]]:
-    """Whether there is such a product, and which results are spread, if the inputs `given` are."""
+    """Whether there is such a matmul, and which results are broadcasts, if the inputs `given` are."""
     broadcast = {v for v, is_broadcast in zip(jaxpr.invars, given, strict=True) if is_broadcast}
 
     def is_broadcast(v: Any) -> bool:
@@ -79,7 +79,7 @@ def _find_broadcast_dot(jaxpr: Any, given: Sequence[bool]) -> tuple[bool, list[b
 
 
 def _is_broadcast_result(name: str, eqn: Any, ins: list[bool]) -> bool:
-    """Whether the results of an equation are spread, apart from what its bodies tell."""
+    """Whether the results of an equation are broadcasts, apart from its sub-jaxprs."""
     if name == "broadcast_in_dim":
         return ins[0] or eqn.outvars[0].aval.size > eqn.invars[0].aval.size
     if name in _LOOPS or not ins:
@@ -88,7 +88,7 @@ def _is_broadcast_result(name: str, eqn: Any, ins: list[bool]) -> bool:
 
 
 def _sub_jaxprs_with_flags(name: str, eqn: Any, ins: list[bool]) -> Iterator[tuple[Any, list[bool]]]:
-    """The programs inside an equation, and which of their inputs are spread."""
+    """Yield the sub-jaxprs of an equation, and which of their inputs are broadcasts."""
     for closed, body in sub_jaxprs(eqn):
         if name == "scan":
             constants, carried = eqn.params["num_consts"], eqn.params["num_carry"]

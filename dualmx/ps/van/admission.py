@@ -48,7 +48,7 @@ class Pending:
 
 
 class Admission:
-    """Accepts connections and lets them shake hands, on a thread of its own.
+    """Accepts connections and runs their handshakes on its own thread.
 
     Args:
         begin: returns the handshake of a socket; when it returns, the socket belongs to others.
@@ -107,13 +107,13 @@ class Admission:
             self._watch(time.monotonic())
 
     def _wait(self) -> float | None:
-        """Seconds until something is to be done though nobody speaks."""
+        """Return the seconds until the next deadline."""
         ends = [next(iter(some)).since + SECONDS for some in (self._silent, self._speaking) if some]
         ends += [self._resume] if self._resume else []
         return max(min(ends) - time.monotonic(), 0.0) + 0.001 if ends else None
 
     def _accept(self, listener: socket.socket) -> None:
-        """Accept some of those who have connected."""
+        """Accept some of the pending connections."""
         for _ in range(BATCH):
             if len(self._silent) + len(self._speaking) >= self._most and not self._evict():
                 self._pause()
@@ -168,7 +168,7 @@ class Admission:
         self.refused = [*self.refused[-99:], f"{pending.origin}: {reason}"]
 
     def _warn(self, text: str) -> None:
-        """Tell of a refused connection, once in a while."""
+        """Log a refused connection, at intervals."""
         now = time.monotonic()
         if now - self._said < QUIET:
             self._unsaid += 1
@@ -194,7 +194,7 @@ class Admission:
         return True
 
     def _watch(self, now: float) -> None:
-        """Close those that take too long; go on accepting after a pause."""
+        """Close connections that take too long; resume accepting after a pause."""
         for some in (self._silent, self._speaking):
             while some and (oldest := next(iter(some))).since + SECONDS < now:
                 self._end(oldest, f"did not finish its handshake within {SECONDS:g} s")
@@ -205,7 +205,7 @@ class Admission:
                     self._selector.register(listener, selectors.EVENT_READ, self._accept)
 
     def _pause(self) -> None:
-        """Leave in the backlog what comes: a selector would tell of it without end."""
+        """Stop accepting: new connections stay in the backlog, which a selector would report without end."""
         self._resume = time.monotonic() + PAUSE
         for listener in self._listeners:
             with suppress(KeyError):  # it is paused already

@@ -33,7 +33,7 @@ def with_message_drops(on_message: OnMessage, percent: int, seed: str) -> OnMess
 
 
 def repeat(customer: Customer, after: float, over: Callable[[], bool]) -> None:
-    """Send requests again, on a thread, that were not answered for `after` seconds, until `over()`.
+    """Resend requests on a thread that are unanswered for `after` seconds, until `over()`.
 
     They do no harm: whoever receives one twice does not do it twice.
     """
@@ -52,7 +52,7 @@ _KINDS = {REQUEST: "request", REPLY: "reply", ERROR: "error", NOTICE: "note", PI
 
 
 def enable_logging() -> None:
-    """Show the log of this process's job on stderr, as much of it as `PS_VERBOSE` asks for."""
+    """Log this process's job to stderr, at the level of `PS_VERBOSE`."""
     level = {"2": logging.DEBUG, "1": logging.INFO}.get(knobs.VERBOSE.read(), logging.WARNING)
     if level < logging.WARNING:
         _log.setLevel(level)

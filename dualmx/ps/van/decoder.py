@@ -68,7 +68,7 @@ def _unjson(raw: bytes) -> dict[str, Any]:
 
 
 class Decoder:
-    """Puts frames together from a stream: fill `buffer()`, then tell `advance(n)` how many bytes came.
+    """Assembles frames from a stream: fill `buffer()`, then call `advance(n)` with the number of bytes.
 
     Args:
         loans: memory that the sender shares, None for none.
@@ -133,7 +133,7 @@ class Decoder:
         self._target = (np.empty(size, np.uint8) if block is None else block).data if size else memoryview(b"")
 
     def decode_complete(self, data: memoryview) -> tuple[Message | None, int]:
-        """Take a frame that lies whole at the beginning of `data`, and its size; (None, 0) if there is none.
+        """Decode a frame that is complete at the start of `data`; returns it and its size, (None, 0) for none.
 
         Raises:
             FormatError: see `advance`.
@@ -191,7 +191,7 @@ class Decoder:
         return Message(kind, request, meta, pieces, None, form, size)
 
     def _parse_meta(self, raw: bytes) -> tuple[dict[str, Any], HeaderTemplate | None]:
-        """What JSON says, and its form if it has one that came before."""
+        """Parse the JSON, and return its template if it has a known one."""
         head, _, tail = raw.rpartition(b",")
         form = self._forms.get(head)
         if form is not None and tail[-3:] == b"]]}" and tail[:-3].isdigit() and len(tail) < 20:

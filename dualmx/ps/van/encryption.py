@@ -46,12 +46,12 @@ class Encryption:
 
     @cached_property
     def contexts(self) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-        """Settings of the end that connects, and of the one that accepts; made at first use."""
+        """TLS contexts of the connecting and of the accepting end, made on first use."""
         return contexts(self._secret)
 
 
 class Tls:
-    """One end of an encrypted connection, in place of its socket, which does not block.
+    """One end of an encrypted connection, used as its non-blocking socket.
 
     Args:
         sock: the connection.
@@ -71,7 +71,7 @@ class Tls:
         self.arrived = False
 
     def shake(self) -> bool:
-        """Go on with the handshake; True when it is over, False when the other end has to say something.
+        """Continue the handshake; True when it is complete, False when the other end has to send.
 
         Raises:
             ssl.SSLError: it failed.
@@ -87,17 +87,17 @@ class Tls:
                 self.flush()
 
     def feed(self, data: bytes | memoryview) -> None:
-        """Take what has come from the socket."""
+        """Receive from the socket."""
         self._in.write(data)
 
     @property
     def unsent(self) -> bool:
-        """Whether the socket has not taken yet what was to be sent."""
+        """Whether the socket has not accepted all output yet."""
         return bool(self._unsent)
 
     @property
     def unread(self) -> bool:
-        """Whether bytes were taken from the socket that nobody has read yet."""
+        """Whether received bytes have not been read yet."""
         return self._in.pending > 0 or self._ssl.pending() > 0
 
     def flush(self) -> bool:

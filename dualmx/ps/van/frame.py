@@ -49,7 +49,7 @@ xxhash = _optional("xxhash")
 
 
 class HeaderTemplate:
-    """The JSON of a request for one slice, up to its round: such requests come again and again.
+    """The JSON of a request for one slice, up to its round: such requests are frequent.
 
     Attributes:
         meta: what it says but for the slice. key, number: the slice.
@@ -64,7 +64,7 @@ class HeaderTemplate:
         self.cached_target: Any = None
 
     def with_round(self, turn: int) -> EncodedMeta:
-        """What the whole JSON says."""
+        """Return the complete JSON for a round."""
         meta = EncodedMeta(self.meta, parts=[[self.key, self.number, turn]])
         meta.text = b"%b,%d]]}" % (self.head, turn)
         return meta
@@ -110,7 +110,7 @@ class Message:
         return memoryview(b"".join(bytes(p) for p in self.payload))
 
     def pieces(self) -> PayloadReader:
-        """The payload, to be taken part by part."""
+        """The payload, read part by part."""
         return PayloadReader(self.payload)
 
     def field(self, name: str, kind: type | tuple[type, ...]) -> Any:
@@ -124,7 +124,7 @@ class Message:
 
 
 def _bytewise(part: Any) -> memoryview:
-    """The bytes of what lies in one piece."""
+    """Return the bytes of a contiguous buffer."""
     plain = type(part) is memoryview and part.format == "B" and part.ndim == 1
     return part if plain else memoryview(part).cast("B")
 
@@ -197,7 +197,7 @@ to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def _inline(parts: list[memoryview], layout: list[Any]) -> list[memoryview]:
-    """The parts that a layout does not lend."""
+    """Return the parts that a layout does not share."""
     places = iter(layout)
     kept, left, inline = [], 0, False
     for p in parts:
@@ -223,7 +223,7 @@ def consume(buffers: deque[memoryview], n: int) -> None:
 
 
 class StreamedFrame:
-    """A frame that is sent piece by piece: its checksum, which is its end, is taken of what the system just copied.
+    """A frame sent in chunks; its trailing checksum is taken of what the system has just copied.
 
     Args:
         buffers: of the frame; the checksum takes none of the first one.
@@ -237,7 +237,7 @@ class StreamedFrame:
         self._ended = False
 
     def next(self) -> list[memoryview]:
-        """What is to be sent next; `sent` tells how much of it was."""
+        """Return the next bytes to send; `sent` tells how many were."""
         some: list[memoryview] = []
         size = 0
         for b in self._rest:
@@ -280,7 +280,7 @@ _ROOM = memoryview(bytes(CACHE_LINE))
 
 
 def _align_parts(parts: list[memoryview]) -> tuple[list[memoryview], list[int]]:
-    """Parts with room between those of odd sizes, and the sizes of what lies between the rooms."""
+    """Return parts with padding between those of odd sizes, and their sizes."""
     lined: list[memoryview] = []
     sizes = [0]
     for p in parts:
@@ -293,7 +293,7 @@ def _align_parts(parts: list[memoryview]) -> tuple[list[memoryview], list[int]]:
 
 
 def _encode_meta(message: Message, fast: bool, lend: ShareFn | None) -> tuple[int, bytes, list[memoryview], int]:
-    """The flags of a frame, its JSON, the parts of its payload that travel with it, and their size."""
+    """Return a frame's flags, its JSON, the parts of its payload that are sent with it, and their size."""
     parts = [p for part in message.payload if (p := memoryview(part).cast("B")).nbytes]
     flags, described = XXH3 if fast else 0, message.meta
     if lend is not None:
@@ -360,7 +360,7 @@ def encode_for_link(
 
 
 def _large(message: Message, fast: bool, lend: ShareFn | None, late: bool) -> list[memoryview] | StreamedFrame:
-    """The buffers of a frame that may be lent or laid out."""
+    """Return the buffers of a frame that may be shared or aligned."""
     flags, meta, parts, size = _encode_meta(message, fast, lend)
     sums = message.payload.sums if isinstance(message.payload, SharedPayload) and not flags & SHARED else {}
     key = meta, fast

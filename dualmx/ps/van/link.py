@@ -130,7 +130,7 @@ class Link:
         return 0.0
 
     def set_low_watermark(self, nbytes: int) -> None:
-        """Be woken when so many bytes have come, or `WAKE_BYTES`: of what a peer sends at once, each wake takes a part.
+        """Wake when so many bytes have arrived, or `WAKE_BYTES`: each wake costs a thread switch.
 
         Unix sockets do not know this.
         """
@@ -147,7 +147,7 @@ class Link:
         return bool(self._out or self._late or self._frames or (self.tls is not None and self.tls.unsent))
 
     def send_or_queue(self, frame: Sequence[memoryview] | StreamedFrame, priority: int | None) -> bool:
-        """Send a frame, or what the socket takes of it now; True when nothing is left. Lock held."""
+        """Send a frame, or what the socket accepts of it now; True when nothing is left. Lock held."""
         if self._out or self._late or self._frames:
             self.enqueue(frame, priority)
             return False
@@ -165,7 +165,7 @@ class Link:
         return False
 
     def enqueue(self, frame: Sequence[memoryview] | StreamedFrame, priority: int | None) -> None:
-        """Queue a frame: before those at the end that may be overtaken, and whose priority is lower. Lock held."""
+        """Queue a frame before those at the end of lower priority that may be overtaken. Lock held."""
         frames = self._frames
         at = len(frames)
         while priority is not None and at and (before := frames[at - 1][0]) is not None and before < priority:
@@ -183,7 +183,7 @@ class Link:
             size += sum(b.nbytes for b in frame)
 
     def flush(self) -> bool:
-        """Send what the socket takes; True when nothing is left. Called with the lock held."""
+        """Send what the socket accepts; True when nothing is left. Lock held."""
         while self.has_output:
             if self._frames:
                 self._begin()

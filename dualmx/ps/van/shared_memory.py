@@ -42,7 +42,7 @@ def available() -> bool:
 
 
 class Arena:
-    """Blocks of memory that are used again and again, and can be lent to other processes.
+    """Reusable blocks of memory that can be shared with other processes.
 
     Args:
         limit: most bytes; they are taken from the system when they are first used.
@@ -168,7 +168,7 @@ def _address(array: np.ndarray) -> int:
 
 
 def _rounded(nbytes: int) -> int:
-    """Bytes of a block: few different sizes, so that blocks fit again, and at most an eighth too many."""
+    """Round a block's size: few sizes, so that blocks can be reused, at most an eighth too large."""
     pages = -(-nbytes // PAGE)
     step = 1 << max(pages.bit_length() - 4, 0)
     return -(-pages // step) * step * PAGE
@@ -178,7 +178,7 @@ _lenders = count()
 
 
 class RemoteArena:
-    """What another process lends to this one.
+    """The arena that another process shares with this one.
 
     Args:
         fd: its arena; closed with this object.
@@ -212,7 +212,7 @@ class RemoteArena:
         self._owner = os.getpid()
 
     def view(self, loan: Any) -> np.ndarray:
-        """Return the bytes of a loan (n,); it is given back when nothing refers to them any more.
+        """Return the bytes of a region (n,); it is released when nothing refers to them any more.
 
         Raises:
             FormatError: not inside the arena.
@@ -231,7 +231,7 @@ class RemoteArena:
         return seen
 
     def offset(self, piece: memoryview) -> int | None:
-        """Where bytes lie in the arena; None for those that do not."""
+        """Return the offset of bytes in the arena; None for bytes elsewhere."""
         offset = _address(np.frombuffer(piece, np.uint8, 1)) - self._base
         return offset if TABLE <= offset <= self._size - piece.nbytes else None
 
@@ -301,14 +301,14 @@ class _MappedView:
 
 
 class ContiguousMapper:
-    """Joins pieces of memory that other processes lend."""
+    """Maps shared memory regions contiguously."""
 
     def __init__(self) -> None:
         self._windows: OrderedDict[tuple[Place, ...], _MappedRange] = OrderedDict()
         self._lock = threading.Lock()
 
     def map(self, pieces: Sequence[memoryview], lenders: Sequence[RemoteArena]) -> np.ndarray | None:
-        """Return the bytes (n,) of pieces one behind the other, read-only; None where they cannot be seen so.
+        """Return the bytes (n,) of consecutive regions, read-only; None if they cannot be mapped so.
 
         Each of them fills whole pages, but for the end of the last one, and lies in the memory of one of the lenders.
         """
@@ -336,7 +336,7 @@ class ContiguousMapper:
         return np.asarray(_MappedView(window, pieces))
 
     def forget(self, lender: RemoteArena) -> None:
-        """Nothing comes from a lender any more."""
+        """Drop the mappings of an arena."""
         with self._lock:
             for key in [k for k in self._windows if any(number == lender.number for number, _, _ in k)]:
                 del self._windows[key]

@@ -38,7 +38,7 @@ from .van import NO_HEARTBEAT, AddressInUse, ConnectionRefused, Van
 
 
 def host_identity() -> str:
-    """Tells hosts apart: processes with the same one can try a unix socket."""
+    """Identify this host: processes with equal identities can try a unix socket."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -46,7 +46,7 @@ def host_identity() -> str:
 
 
 def connect_socket(address: dict[str, Any], timeout: float, tcp: bool = False) -> socket.socket:
-    """Return a socket that is connected to whoever listens at `address`; with `tcp` no unix socket.
+    """Return a socket connected to the listener at `address`; with `tcp` never a unix socket.
 
     Raises:
         OSError: there is no way, or nobody listens.
@@ -72,7 +72,7 @@ def connect_socket(address: dict[str, Any], timeout: float, tcp: bool = False) -
 def exchange_shared_memory(
     sock: socket.socket, arena: Arena | None
 ) -> Steps[tuple[ShareFn | None, RemoteArena | None]]:
-    """Exchange memory with the other end of a unix socket; returns how to lend, and what is lent.
+    """Exchange arenas with the other end of a unix socket; returns how to share, and the remote arena.
 
     Args:
         sock: the connection, which does not block.
@@ -230,7 +230,7 @@ class SocketVan(Van):
         return wanted if wanted is not None or self._arena is None else self._arena.alloc(nbytes)
 
     def take_shared(self, nbytes: int) -> np.ndarray | None:
-        """Return memory that other processes of this host see where it lies when it is sent, if there is some."""
+        """Return shared memory that other processes of this host read in place, if there is some."""
         return self._arena.alloc(nbytes) if self._arena is not None else None
 
     def has_shm_readers(self) -> bool:

@@ -23,7 +23,7 @@ class AddressInUse(MXNetError):
 
 
 class ConnectionRefused(MXNetError):
-    """Nobody listens at an address: the process that did is dead."""
+    """Nobody listens at an address: the process there is dead."""
 
 
 class Van:
@@ -40,11 +40,11 @@ class Van:
     )
 
     def heartbeat_payload(self, link: int) -> dict[str, Any]:
-        """Return what the sign of life by a link says, {} for nothing; replaced by who has something to tell."""
+        """Return the payload of the next heartbeat on a link, {} for none; replaced by its provider."""
         return {}
 
     def listen(self, host: str, port: int) -> dict[str, Any]:
-        """Accept connections; returns the address to tell to others, as JSON."""
+        """Start accepting connections; returns the address for others, as JSON."""
         raise NotImplementedError
 
     def connect(self, address: dict[str, Any], timeout: float, patient: bool = True) -> int:
@@ -72,7 +72,7 @@ class Van:
         raise NotImplementedError
 
     def alloc(self, nbytes: int) -> np.ndarray:
-        """Return memory (nbytes,) of uint8 that can be sent cheaply, and is used again when it is dropped."""
+        """Return memory (nbytes,) of uint8 that is cheap to send, and reused when it is dropped."""
         return np.empty(nbytes, np.uint8)
 
     def shares_memory_with(self, link: int) -> bool:
@@ -84,7 +84,7 @@ class Van:
         return None
 
     def has_shm_readers(self) -> bool:
-        """Whether somebody sees memory that `alloc` returned where it lies."""
+        """Whether another process reads memory of `alloc` in place."""
         return False
 
     def drive(self, done: Callable[[], bool], timeout: float) -> bool:

@@ -46,7 +46,7 @@ def _interface() -> tuple[int, ...]:
 
 
 def handlers(path: Path | None = None) -> Any:
-    """The compiled handlers, ready to be called.
+    """Return the compiled handlers.
 
     Raises `ImportError` if oneDNN is not installed, `OSError` if it or the handlers cannot be loaded or do not fit.
     """

@@ -26,13 +26,13 @@ def supported() -> bool:
 
 
 def target(folder: Path | None = None) -> Path:
-    """Where the compiled handlers lie: by its name of this very source, and no module (it has a dot more)."""
+    """Return the path of the compiled handlers, named by this very source."""
     digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
     return (folder or SOURCE.parent) / f"handlers.{digest}.so"
 
 
 def build(folder: Path | None = None) -> Path:
-    """Compile the handlers, by default beside their source, and remove older ones there.
+    """Compile the handlers, by default beside their source, and remove older ones.
 
     Raises `OSError` or `subprocess.SubprocessError` where that cannot be done: no compiler, a folder that is not ours.
     """

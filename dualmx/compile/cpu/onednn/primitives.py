@@ -75,7 +75,7 @@ def faulty(c: ConvSpec) -> bool:
 
 
 def short(c: ConvSpec) -> bool:
-    """True for rows so short that kernels for channels last are slow, and arrays small beside their filters.
+    """True where oneDNN's channels-last kernels are slow: short rows, and arrays small compared with their filters.
 
     With oneDNN 3.2 and AVX-512, 512 channels of 4x4 take 12 ms so, 8 ms re-arranged to blocks of channels and back; of
     14x14 they take 10 % longer with the latter.

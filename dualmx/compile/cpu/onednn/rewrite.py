@@ -21,7 +21,7 @@ Ordered = tuple[Any, Axes]  # an array and the axes by which transposing it give
 
 
 def _canonical(value: Ordered, spec: Axes) -> tuple[Sizes, Axes]:
-    """Sizes of the axes (N, C, *S) or (O, I, *K) of a value, and where each lies in the array below."""
+    """Return the sizes of a value's axes (N, C, *S) or (O, I, *K), and the position of each in the array below."""
     base, axes = value
     at = tuple(axes[i] for i in spec)
     return tuple(base.shape[a] for a in at), at
