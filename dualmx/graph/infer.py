@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
+from types import SimpleNamespace
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
@@ -76,13 +77,6 @@ def _with_size(shape: ShapeT, size: int) -> ShapeT:
     """A shape with `size` in place of unknown dimensions."""
     gap = unknown_size()
     return tuple(size if d == gap else d for d in shape)
-
-
-class ParamNamespace:
-    """Parameters as attributes, as `complete=` functions read them."""
-
-    def __init__(self, params: Mapping[str, Any]):
-        self.__dict__.update(params)
 
 
 class ShapePass:
@@ -234,7 +228,7 @@ def complete_inputs(node: GraphNode, known: Mapping[str, ShapeT]) -> Mapping[str
     """What the operator's `complete=` function deduces; nothing if it lacks what it needs."""
     assert node.op is not None and node.op.complete is not None
     try:
-        return node.op.complete(ParamNamespace(node.params), dict(known)) or {}
+        return node.op.complete(SimpleNamespace(**node.params), dict(known)) or {}
     except (KeyError, IndexError, TypeError, ZeroDivisionError):
         return {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from ..core.dtypes import as_dtype
 from ..core.errors import MXNetError
 from ..op.schema import TENSOR
-from .infer import FLOAT32, GraphNode, Key, ParamNamespace, ShapeT, complete_inputs, is_known, schema_names
+from .infer import FLOAT32, GraphNode, Key, ShapeT, complete_inputs, is_known, schema_names
 
 # Inputs of any dtype which take that of the first input unless they have one.
 LABEL_LIKE_INPUTS = frozenset(("label", "sequence_length"))
@@ -105,7 +106,7 @@ class DtypePass:
             return
         known = {n: self.dtypes[k].name for n, k in zip(names, keys, strict=True) if k in self.dtypes}
         try:
-            found = node.op.complete_dtype(ParamNamespace(node.params), known)
+            found = node.op.complete_dtype(SimpleNamespace(**node.params), known)
         except (KeyError, TypeError):
             return
         at = dict(zip(names, keys, strict=True))

@@ -6,6 +6,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 import jax
@@ -200,7 +201,7 @@ class Op:
 
     def fixed_input_names(self, params: Mapping[str, Any]) -> list[str]:
         """Names of all inputs of a variadic op whose parameters settle them; empty for others."""
-        return list(self.input_names_of(_ParamNamespace(params))) if self.input_names_of else []
+        return list(self.input_names_of(SimpleNamespace(**params))) if self.input_names_of else []
 
     def variadic_input_names(self, count: int) -> list[str]:
         """MXNet's names of `count` inputs: `arg0`, `arg1`, …, then what is attached to each."""
@@ -239,7 +240,7 @@ class Call:
 
     def __init__(self, op: Op, params: dict[str, Any], train: bool):
         self.op, self.params, self.train = op, params, train
-        ns = _ParamNamespace(params)
+        ns = SimpleNamespace(**params)
         self.n_outputs = op.outputs(ns) if callable(op.outputs) else op.outputs
         shown = op.visible(ns) if callable(op.visible) else op.visible
         self.n_visible = self.n_outputs if shown is None else shown
@@ -370,13 +371,6 @@ class Call:
             raise ArgumentError(
                 self.describe(avals, "inputs have different dtypes, and there is no promotion; cast with .astype()")
             )
-
-
-class _ParamNamespace:
-    """Parameters as attributes, for `outputs=`, `visible=` and `complete=` functions."""
-
-    def __init__(self, params: Mapping[str, Any]):
-        self.__dict__.update(params)
 
 
 OPS: dict[str, Op] = {}

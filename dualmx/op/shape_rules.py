@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -163,3 +164,25 @@ def typed_body(fn: Any, doc: str, inputs: Mapping[str, Any], params: Mapping[str
     fn.__signature__ = inspect.Signature(arguments)
     fn.__annotations__ = {a.name: a.annotation for a in arguments}
     return fn
+
+
+def signature_of(base: Callable[..., Any], *without: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a body the signature of another one that the op schema reads, but for the arguments `without`.
+
+    What the body declares itself replaces arguments of these names, or follows them; without an annotation it is as in
+    `base`. All others come in `**given`.
+    """
+
+    def sign(fn: Callable[..., Any]) -> Callable[..., Any]:
+        hints = typing.get_type_hints(base, include_extras=True)
+        arguments = {n: p for n, p in inspect.signature(base).parameters.items() if n not in without}
+        own = [p for p in inspect.signature(fn).parameters.values() if p.kind is not p.VAR_KEYWORD]
+        arguments |= {p.name: p for p in own if p.annotation is not p.empty}
+        hints |= typing.get_type_hints(fn, include_extras=True)
+        ordered = sorted(arguments.values(), key=lambda p: p.kind)
+        signed: Any = fn
+        signed.__signature__ = inspect.Signature([p.replace(annotation=hints[p.name]) for p in ordered])
+        signed.__annotations__ = {n: hints[n] for n in arguments}
+        return fn
+
+    return sign

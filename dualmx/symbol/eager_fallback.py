@@ -6,13 +6,13 @@ What lies between them is compiled together.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from ..core.context import Context
 from ..core.errors import ArgumentError
-from ..graph.infer import ParamNamespace
 from ..graph.interpreter import run
 from ..graph.program import Instr
 from ..ndarray import NDArray, invoke, zeros
@@ -104,7 +104,7 @@ def _stack(arrays: Sequence[NDArray]) -> NDArray:
 def _foreach(
     eager: EagerGraph, node: Node, graphs: Sequence[Subgraph], ins: list[NDArray], ctx: Context
 ) -> list[NDArray]:
-    p: Any = ParamNamespace(node.params)
+    p: Any = SimpleNamespace(**node.params)
     n_data, n_out, wires = len(p.in_data_locs), p.num_out_data, input_positions("_foreach", p, 0)
     env, kept = list(ins), list[list[NDArray]]()
     lengths = {len(a) for a in ins[:n_data]}
@@ -122,7 +122,7 @@ def _foreach(
 def _while_loop(
     eager: EagerGraph, node: Node, graphs: Sequence[Subgraph], ins: list[NDArray], ctx: Context
 ) -> list[NDArray]:
-    p: Any = ParamNamespace(node.params)
+    p: Any = SimpleNamespace(**node.params)
     env, kept = list(ins), list[list[NDArray]]()
     places = [p.func_input_locs[i] for i in p.func_var_locs]
     shapes = node.call.infer(tuple((a.shape, np.dtype(a.dtype)) for a in ins))
@@ -141,7 +141,7 @@ def _while_loop(
 
 
 def _cond(eager: EagerGraph, node: Node, graphs: Sequence[Subgraph], ins: list[NDArray], ctx: Context) -> list[NDArray]:
-    p: Any = ParamNamespace(node.params)
+    p: Any = SimpleNamespace(**node.params)
     verdict = eager.run_graph(graphs[0], [ins[i] for i in p.cond_input_locs], ctx)[0].asscalar()
     wires = p.then_input_locs if verdict else p.else_input_locs
     return eager.run_graph(graphs[1 if verdict else 2], [ins[i] for i in wires], ctx)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from ..core.dtypes import as_dtype
 from ..core.errors import MXNetError
-from ..graph.infer import ParamNamespace, infer_shapes, merge
+from ..graph.infer import infer_shapes, merge
 from ..graph.infer_dtype import infer_dtypes
 from ..op.registry import Call, Op
 from ..op.subgraph import BASES, N_GRAPHS, LoweredGraph, input_positions, scanned_inputs, shape_ties
@@ -157,7 +158,7 @@ def state_positions(node: Node) -> list[int]:
     found = dict[int, None]()
     for which, graph in enumerate(node.op.subgraphs):
         states = {id(inner.inputs[at][0]) for inner in graph.order for at in state_positions(inner)}
-        wires = input_positions(node.op.name, ParamNamespace(node.params), which)
+        wires = input_positions(node.op.name, SimpleNamespace(**node.params), which)
         found.update((i, None) for v, i in zip(graph.variables, wires, strict=True) if id(v) in states)
     return sorted(found)
 

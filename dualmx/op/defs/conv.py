@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from math import prod
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import jax
@@ -17,7 +18,7 @@ from .. import interpolation
 from ..lowering_context import platform, uses_onednn
 from ..registry import op
 from ..schema import ABSENT, Count, Ignored, Positive, Shape, Tensor, When
-from ..shape_rules import need_float
+from ..shape_rules import need_float, signature_of
 from ..spatial import channels_last, check_float, check_rank, check_shape, is_half, known, per_axis, widen
 from ..traits import KEPT_RESULT, Layer, Quantized, Traits
 
@@ -317,42 +318,6 @@ def _deform(
     return out.astype(data.dtype)
 
 
-class _Params:
-    def __init__(self, **values: Any):
-        self.__dict__.update(values)
-
-
-@op(complete=_complete_deformable, traits=KEPT_RESULT)
-def _contrib_DeformableConvolution(
-    data: Tensor,
-    offset: Tensor,
-    weight: Tensor,
-    bias: Annotated[Tensor, When("no_bias", False)] = ABSENT,
-    *,
-    kernel: Shape,
-    stride: Shape = (),
-    dilate: Shape = (),
-    pad: Shape = (),
-    num_filter: Positive,
-    num_group: Positive = 1,
-    num_deformable_group: Positive = 1,
-    workspace: Annotated[int, Ignored] = 1024,
-    no_bias: bool = False,
-    layout: Annotated[ChannelsFirst, Ignored] = None,
-) -> jax.Array:
-    """Convolution whose taps are moved by `offset`, (dy, dx) for each tap and output pixel, sampled bilinearly.
-
-    Taps outside the image count as 0; those between its last pixel and its edge read the last pixel.
-    Shapes: data (N, C, H, W), weight (F, C/num_group, kh, kw), offset (N, 2·G·kh·kw, H', W') with G =
-    num_deformable_group -> (N, F, H', W'). Reference: Dai et al., "Deformable Convolutional Networks".
-    """
-    p = _Params(
-        kernel=kernel, stride=stride, dilate=dilate, pad=pad, num_filter=num_filter, num_group=num_group,
-        num_deformable_group=num_deformable_group,
-    )  # fmt: skip
-    return _deform("_contrib_DeformableConvolution", p, data, offset, None, weight, bias)
-
-
 @op(complete=_complete_deformable, traits=KEPT_RESULT)
 def _contrib_ModulatedDeformableConvolution(
     data: Tensor,
@@ -378,11 +343,23 @@ def _contrib_ModulatedDeformableConvolution(
     Shapes: data (N, C, H, W), weight (F, C/num_group, kh, kw), offset (N, 2·G·kh·kw, H', W'), mask (N, G·kh·kw, H', W')
     with G = num_deformable_group -> (N, F, H', W'). Reference: Zhu et al., "Deformable ConvNets v2".
     """
-    p = _Params(
+    p = SimpleNamespace(
         kernel=kernel, stride=stride, dilate=dilate, pad=pad, num_filter=num_filter, num_group=num_group,
         num_deformable_group=num_deformable_group,
     )  # fmt: skip
     return _deform("_contrib_ModulatedDeformableConvolution", p, data, offset, mask, weight, bias)
+
+
+@op(complete=_complete_deformable, traits=KEPT_RESULT)
+@signature_of(_contrib_ModulatedDeformableConvolution.fn, "mask", "im2col_step")
+def _contrib_DeformableConvolution(data, offset, weight, bias=ABSENT, **given: Any) -> jax.Array:
+    """Convolution whose taps are moved by `offset`, (dy, dx) for each tap and output pixel, sampled bilinearly.
+
+    Taps outside the image count as 0; those between its last pixel and its edge read the last pixel.
+    Shapes: data (N, C, H, W), weight (F, C/num_group, kh, kw), offset (N, 2·G·kh·kw, H', W') with G =
+    num_deformable_group -> (N, F, H', W'). Reference: Dai et al., "Deformable Convolutional Networks".
+    """
+    return _deform("_contrib_DeformableConvolution", SimpleNamespace(**given), data, offset, None, weight, bias)
 
 
 @op(floating=True)

@@ -16,6 +16,7 @@ from ...core.errors import ArgumentError
 from ..lowering_context import axis_size, psum_over_processes
 from ..registry import op
 from ..schema import Aux, Ignored, NonNegative, Positive, Tensor, Train, UntypedTensor
+from ..shape_rules import signature_of
 from ..spatial import check_float, check_shape, known, widen
 from ..traits import MOVING_STATISTICS, NAMED_OUTPUT, Layer, Quantized
 
@@ -135,12 +136,15 @@ def _batch_norm(
     beta: jax.Array,
     moving_mean: jax.Array,
     moving_var: jax.Array,
-    batch: bool,
+    train: bool,
+    *,
     eps: float,
     momentum: float,
     fix_gamma: bool,
-    axis: int,
+    use_global_stats: bool,
+    axis: int = 1,
     normalize: Any = _batch_normalize,
+    **_: Any,
 ) -> tuple[jax.Array, ...]:
     check_float(name, data)
     at = _channel_axis(name, axis, data)
@@ -152,7 +156,7 @@ def _batch_norm(
     g = jnp.ones(channels, wide) if fix_gamma else gamma.astype(wide)
     b = beta.astype(wide)
     stop = lax.stop_gradient
-    if batch:
+    if train and not use_global_stats:
         normalized: Any = normalize(data, g, b, eps, at)
         y, mean, var = normalized[0], stop(normalized[1]), stop(normalized[2])
         next_mean = moving_mean * momentum + mean.astype(moving_mean.dtype) * (1 - momentum)
@@ -239,36 +243,17 @@ def BatchNorm(
 
     Shapes: data any with C channels on `axis`; gamma, beta, moving_mean, moving_var (C,), float32 for 16-bit data.
     """
-    batch = train and not use_global_stats
     return _batch_norm(
-        "BatchNorm", data, gamma, beta, moving_mean, moving_var, batch, eps, momentum, fix_gamma, axis
+        "BatchNorm", data, gamma, beta, moving_mean, moving_var, train, eps=eps, momentum=momentum,
+        fix_gamma=fix_gamma, use_global_stats=use_global_stats, axis=axis,
     )  # fmt: skip
 
 
 @op(**_BN, traits=MOVING_STATISTICS)
-def _contrib_BatchNormWithReLU(
-    data: Tensor,
-    gamma: UntypedTensor,
-    beta: UntypedTensor,
-    moving_mean: Aux,
-    moving_var: Aux,
-    train: Train = False,
-    *,
-    eps: NonNegative = 1e-3,
-    momentum: float = 0.9,
-    fix_gamma: bool = True,
-    use_global_stats: bool = False,
-    output_mean_var: bool = False,
-    axis: int = 1,
-    cudnn_off: Annotated[bool, Ignored] = False,
-    min_calib_range: Annotated[float | None, Ignored] = None,
-    max_calib_range: Annotated[float | None, Ignored] = None,
-) -> tuple[jax.Array, ...]:
+@signature_of(BatchNorm.fn)
+def _contrib_BatchNormWithReLU(**given: Any) -> tuple[jax.Array, ...]:
     """`max(BatchNorm(data), 0)`; see `BatchNorm` for inputs, parameters and shapes."""
-    batch = train and not use_global_stats
-    y, *rest = _batch_norm(
-        "_contrib_BatchNormWithReLU", data, gamma, beta, moving_mean, moving_var, batch, eps, momentum, fix_gamma, axis
-    )  # fmt: skip
+    y, *rest = _batch_norm("_contrib_BatchNormWithReLU", **given)
     return jnp.where(y > 0, y, 0), *rest
 
 
@@ -277,23 +262,14 @@ def _several(p: Any, train: bool) -> bool:
 
 
 @op(**_BN, joint=_several, traits=MOVING_STATISTICS)
+@signature_of(BatchNorm.fn, "axis", "cudnn_off", "min_calib_range", "max_calib_range")
 def _contrib_SyncBatchNorm(
-    data: Tensor,
-    gamma: UntypedTensor,
-    beta: UntypedTensor,
-    moving_mean: Aux,
-    moving_var: Aux,
-    train: Train = False,
     *,
-    eps: NonNegative = 1e-3,
-    momentum: float = 0.9,
-    fix_gamma: bool = True,
-    use_global_stats: bool = False,
-    output_mean_var: bool = False,
     ndev: Positive = 1,
     key: Annotated[str, Ignored] = "",
     processes: Positive = 1,
     exchange: str = "",
+    **given: Any,
 ) -> tuple[jax.Array, ...]:
     """`BatchNorm`, axis 1, by the statistics of the batches of `ndev` devices of each of some `processes` together.
 
@@ -307,16 +283,12 @@ def _contrib_SyncBatchNorm(
             f"_contrib_SyncBatchNorm: ndev={ndev}, but {axis_size()} devices have recorded the same: each must compute "
             "a part of the batch, and the parts must have the same shape"
         )
-    batch = train and not use_global_stats
     normalize: Any = _batch_normalize
     if min(ndev, axis_size()) > 1 or processes > 1:
         # A program that runs on the devices of all processes exchanges everything by itself.
         beyond = 1 if axis_size() == ndev * processes else processes
         normalize = partial(_several_normalize, beyond, exchange)
-    return _batch_norm(
-        "_contrib_SyncBatchNorm", data, gamma, beta, moving_mean, moving_var, batch, eps, momentum, fix_gamma, 1,
-        normalize,
-    )  # fmt: skip
+    return _batch_norm("_contrib_SyncBatchNorm", **given, normalize=normalize)
 
 
 def _standardize(x: jax.Array, axes: Sequence[int], eps: float) -> tuple[jax.Array, jax.Array, jax.Array]:

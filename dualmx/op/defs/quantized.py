@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import jax
@@ -25,14 +26,14 @@ from ..schema import (
     Ignored,
     NonNegative,
     Positive,
-    Shape,
     Tensor,
     UntypedTensor,
     When,
 )
+from ..shape_rules import signature_of
 from ..spatial import channels_last, check_rank, check_shape, known, per_axis
 from ..traits import ONE, Traits
-from .conv import Layout, Tune, _channels_at, _weight_shape
+from .conv import Convolution, _channels_at, _weight_shape
 from .pool import Pooling
 from .rnn import RNN, _complete, _shapes
 
@@ -110,22 +111,11 @@ def _contrib_quantized_act(
 
 
 @op(outputs=3, output_names=("output", "min_output", "max_output"))
+@signature_of(Pooling.fn)
 def _contrib_quantized_pooling(
-    data: UntypedTensor,
-    min_data: UntypedTensor,
-    max_data: UntypedTensor,
-    *,
-    kernel: Shape = (),
-    pool_type: Literal["max", "avg", "sum", "lp"] = "max",
-    global_pool: bool = False,
-    cudnn_off: Annotated[bool, Ignored] = False,
-    pooling_convention: Literal["valid", "full", "same"] = "valid",
-    stride: Shape = (),
-    pad: Shape = (),
-    p_value: Annotated[int | None, Ignored] = None,
-    count_include_pad: bool | None = None,
-    layout: Literal["NCHW"] | None = None,
-) -> Three:
+    data: UntypedTensor, min_data: UntypedTensor, max_data: UntypedTensor, *, pool_type,
+    p_value: Annotated[int | None, Ignored] = None, layout: Literal["NCHW"] | None = None, **given: Any,
+) -> Three:  # fmt: skip
     """Largest or mean element of windows of quantized images, means rounded; the range passes through.
 
     Shapes: data (N, C, H, W), int8 or uint8; otherwise as `Pooling` with `pool_type` "max" or "avg".
@@ -136,9 +126,7 @@ def _contrib_quantized_pooling(
     if pool_type not in ("max", "avg"):
         raise ArgumentError(f"{name}: pool_type={pool_type!r}: expected 'max' or 'avg'")
     low, high = single(name, min_data=min_data, max_data=max_data)
-    params: dict[str, Any] = {"kernel": kernel, "pool_type": pool_type, "global_pool": global_pool, "stride": stride}
-    params |= {"pooling_convention": pooling_convention, "pad": pad, "count_include_pad": count_include_pad}
-    pooled = Pooling.call(**params).apply((data.astype(jnp.float32),))[0]
+    pooled = Pooling.call(pool_type=pool_type, **given).apply((data.astype(jnp.float32),))[0]
     return round_to(pooled, data.dtype), low, high
 
 
@@ -422,6 +410,7 @@ def _conv_shapes(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[
 @op(
     outputs=3, complete=_conv_shapes, complete_dtype=_wide_inputs(), output_names=("output", "min_output", "max_output")
 )
+@signature_of(Convolution.fn)
 def _contrib_quantized_conv(
     data: UntypedTensor,
     weight: UntypedTensor,
@@ -433,17 +422,14 @@ def _contrib_quantized_conv(
     min_bias: Bias = ABSENT,
     max_bias: Bias = ABSENT,
     *,
-    kernel: Shape,
-    stride: Shape = (),
-    dilate: Shape = (),
-    pad: Shape = (),
-    num_filter: Positive,
-    num_group: Positive = 1,
-    workspace: Annotated[int, Ignored] = 1024,
-    no_bias: bool = False,
-    cudnn_tune: Annotated[Tune | None, Ignored] = None,
-    cudnn_off: Annotated[bool, Ignored] = False,
-    layout: Layout | None = None,
+    kernel,
+    stride,
+    dilate,
+    pad,
+    num_filter,
+    num_group,
+    layout,
+    **given: Any,
 ) -> Three:
     """Convolution of 8-bit integers, summed in 32 bits; the bias is rescaled to the steps of the sums.
 
@@ -681,17 +667,13 @@ def _stepped(vector: jax.Array, p: Any, width: int) -> jax.Array:
     return jnp.concatenate([*parts, vector[at:]])
 
 
-class _Params:
-    def __init__(self, **values: Any):
-        self.__dict__.update(values)
-
-
 @op(
     outputs=lambda p: 3 if p.state_outputs else 1,
     output_names=("output", "state_output", "statecell_output"),
     complete=_needed,
     complete_dtype=_dtypes,
 )
+@signature_of(RNN.fn, "sequence_length", "key", "train")
 def _contrib_quantized_rnn(
     data: UntypedTensor,
     parameters: UntypedTensor,
@@ -700,17 +682,11 @@ def _contrib_quantized_rnn(
     data_scale: UntypedTensor = ABSENT,
     data_shift: UntypedTensor = ABSENT,
     *,
-    state_size: Positive,
-    num_layers: Positive,
-    bidirectional: bool = False,
-    mode: Literal["rnn_relu", "rnn_tanh", "lstm", "gru"],
+    mode,
     p: Annotated[Fraction, Ignored] = 0.0,
-    state_outputs: bool = False,
-    projection_size: int | None = None,
-    lstm_state_clip_min: float | None = None,
-    lstm_state_clip_max: float | None = None,
-    lstm_state_clip_nan: Annotated[bool, Ignored] = False,
-    use_sequence_length: bool = False,
+    projection_size,
+    use_sequence_length,
+    **given: Any,
 ) -> Any:
     """A stack of LSTM layers over uint8 data, with weights rounded to 8 bits; states and results are float32.
 
@@ -726,11 +702,9 @@ def _contrib_quantized_rnn(
     if data.ndim != 3:
         raise ArgumentError(f"{name}: data has shape {data.shape}: expected (time, batch, features)")
     scale, shift = single(name, data_scale=data_scale, data_shift=data_shift)
-    sizes: dict[str, Any] = {"state_size": state_size, "num_layers": num_layers, "bidirectional": bidirectional}
-    q = _Params(mode=mode, projection_size=None, **sizes)
+    q = SimpleNamespace(mode=mode, projection_size=None, **given)
     parameters, state, state_cell = (a.astype(jnp.float32) for a in (parameters, state, state_cell))
     if parameters.shape == (_shapes(q, data.shape[2])[1],):  # RNN refuses others
         parameters = _stepped(parameters, q, data.shape[2])
     real = (data.astype(jnp.float32) - shift) / scale
-    clip = {"lstm_state_clip_min": lstm_state_clip_min, "lstm_state_clip_max": lstm_state_clip_max}
-    return RNN.fn(real, parameters, state, state_cell, mode=mode, state_outputs=state_outputs, **sizes, **clip)
+    return RNN.fn(real, parameters, state, state_cell, mode=mode, **given)

@@ -16,7 +16,7 @@ import numpy as np
 from jax import random
 
 from ...core.errors import ArgumentError
-from ..registry import op
+from ..registry import Op, op
 from ..runtime_scalars import Params, define_runtime_form, faithful
 from ..schema import (
     ABSENT,
@@ -176,26 +176,23 @@ def _register(stem: str, d: Distribution) -> None:
     arrays = d.arrays or tuple(d.params)
 
     def draw_fixed(*, key: jax.Array, shape: Size | None, ctx: str, dtype: str | None, **params: Any) -> jax.Array:
-        _check(fixed, d, params)
         return _drawn(d, key, tuple(shape or (1,)), _real(fixed, dtype), params.values())
 
     def draw_like(*, data: jax.Array, key: jax.Array, **params: Any) -> jax.Array:
-        _check(like, d, params)
         return _drawn(d, key, data.shape, data.dtype, params.values())
+
+    def checked(name: str, draw: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
+        def body(**given: Any) -> jax.Array:
+            _check(name, d, {n: given[n] for n in d.params})
+            return draw(**given)
+
+        return body
 
     def fits(params: Params, shape: Size, dtype: np.dtype) -> bool:
         given = {n: params[n] for n in d.params}
         _check(fixed, d, given)
         wide = _wide(params.get("dtype") or dtype)
         return all(faithful(v, wide) for v in given.values())
-
-    def draw_fixed_at_runtime(
-        *, key: jax.Array, shape: Size | None, ctx: str, dtype: str | None, **params: Any
-    ) -> jax.Array:
-        return _drawn(d, key, tuple(shape or (1,)), _real(fixed, dtype), params.values())
-
-    def draw_like_at_runtime(*, data: jax.Array, key: jax.Array, **params: Any) -> jax.Array:
-        return _drawn(d, key, data.shape, data.dtype, params.values())
 
     def draw_each(*, key: jax.Array, shape: Size, dtype: str | None, **given: jax.Array) -> jax.Array:
         values = [jax.lax.stop_gradient(given[n]) for n in arrays]
@@ -209,23 +206,23 @@ def _register(stem: str, d: Distribution) -> None:
     raises = "Raises:\n        ArgumentError: a parameter or dtype out of range."
     made = op(name=fixed, aliases=(f"random_{stem}", *d.aliases))(
         typed_body(
-            draw_fixed,
+            checked(fixed, draw_fixed),
             f"Samples of {d.doc}.\n\n    shape: of the result, (1,) if empty. dtype: floating-point, float32 unless "
             f"given.\n\n    {raises}",
             {"key": Key},
             {**d.params, **sized},
         )
     )
-    define_runtime_form(made, *d.params, fits=fits, body=draw_fixed_at_runtime)
+    define_runtime_form(made, *d.params, fits=fits, body=draw_fixed)
     made = op(name=like)(
         typed_body(
-            draw_like,
+            checked(like, draw_like),
             f"Samples of {d.doc}.\n\n    data: gives the result its shape and dtype.\n\n    {raises}",
             {"data": Tensor, "key": Key},
             d.params,
         )
     )
-    define_runtime_form(made, *d.params, fits=fits, body=draw_like_at_runtime)
+    define_runtime_form(made, *d.params, fits=fits, body=draw_like)
     op(name=each, aliases=(f"sample_{stem}",), complete=same_shape(each, *arrays))(
         typed_body(
             draw_each,
@@ -262,20 +259,18 @@ def randint(
     return random.randint(key, (1,) if shape is None else tuple(shape), low, high, kind)
 
 
-def _randint(
-    key: jax.Array, *, low: jax.Array, high: jax.Array, shape: Size | None, ctx: str, dtype: str | None
-) -> jax.Array:
-    kind = np.dtype(dtype or "int32")
-    return random.randint(key, (1,) if shape is None else tuple(shape), low.astype(kind), high.astype(kind), kind)
+def _define_randint_at_runtime(made: Op) -> None:
+    """Give an operator that draws integers a runtime form for its bounds."""
+
+    def body(key: jax.Array, *, low: jax.Array, high: jax.Array, dtype: str | None, **rest: Any) -> jax.Array:
+        kind, shape = np.dtype(dtype or "int32"), rest.get("size", rest.get("shape"))
+        return random.randint(key, (1,) if shape is None else tuple(shape), low.astype(kind), high.astype(kind), kind)
+
+    small = FLOAT32_EXACT_INTS
+    define_runtime_form(made, "low", "high", fits=lambda p, *_: -small < p["low"] < p["high"] < small, body=body)
 
 
-define_runtime_form(
-    randint,
-    "low",
-    "high",
-    fits=lambda p, *_: -FLOAT32_EXACT_INTS < p["low"] < p["high"] < FLOAT32_EXACT_INTS,
-    body=_randint,
-)
+_define_randint_at_runtime(randint)
 
 
 @op(
@@ -382,146 +377,85 @@ def _shape(name: str, values: tuple[jax.Array, ...], size: Axes, batch: bool = F
     return whole
 
 
-def _kept(drawn: jax.Array, dtype: str) -> jax.Array:
-    return drawn.astype("float32" if dtype == "None" else dtype)
+def _define_numpy_sampler(
+    stem: str, doc: str, params: Mapping[str, Number], draw: Callable[..., jax.Array], *,
+    has_dtype: bool = False, has_ctx: bool = True, batch: bool = False, output_names: tuple[str, ...] = ("output0",),
+) -> None:  # fmt: skip
+    """Register `_npi_<stem>`: `draw(key, shape, dtype, *parameters)`, each parameter a number or an input.
+
+    batch: `size` comes before the shape of the inputs, and is not the shape of the result.
+    """
+    name, inputs = f"_npi_{stem}", [f"input{i + 1}" for i in range(len(params))]
+
+    def body(*, key: Key, size: Axes, dtype: str = "float32", **given: Any) -> jax.Array:
+        # A gamma distribution takes any scale.
+        if params.get("scale") is not None and given["scale"] is not None and given["scale"] < 0:
+            raise ArgumentError(f"{name}: scale={given['scale']}: expected a number of 0 or more")
+        values = _values(name, tuple(given.get(i) for i in inputs), {n: given[n] for n in params}, dtype)
+        drawn = draw(key, _shape(name, values, size, batch), values[0].dtype, *values)
+        return drawn.astype("float32" if dtype == "None" else dtype)
+
+    options: dict[str, tuple[Any, Any]] = {n: (Number, default) for n, default in params.items()}
+    options |= {"size": (Axes, None)}
+    options |= ({"ctx": (Where, "cpu")} if has_ctx else {}) | ({"dtype": (Floating, "float32")} if has_dtype else {})
+    op(name=name, output_names=output_names)(
+        typed_body(body, doc, {**dict.fromkeys(inputs, Given), "key": Key}, options)
+    )
 
 
-def _between(name: str, key: Key, values: tuple[jax.Array, ...], shape: tuple[int, ...], dtype: str) -> jax.Array:
-    low, high = values
-    return _kept(low + (high - low) * jax.random.uniform(key, shape, low.dtype), dtype)
+def _shifted(name: str) -> Callable[..., jax.Array]:
+    """A draw of `loc + scale x`, x being of the standard distribution of `jax.random` called `name`."""
+    return lambda key, shape, dtype, loc, scale: loc + scale * getattr(jax.random, name)(key, shape, dtype)
 
 
-def _around(name: str, key: Key, values: tuple[jax.Array, ...], shape: tuple[int, ...], dtype: str) -> jax.Array:
-    loc, scale = values
-    return _kept(loc + scale * jax.random.normal(key, shape, loc.dtype), dtype)
+def _by_exponential(fn: Callable[[Any, Any], Any]) -> Callable[..., jax.Array]:
+    """A draw of `fn(x, parameter)`, x being exponential."""
+    return lambda key, shape, dtype, parameter: fn(jax.random.exponential(key, shape, dtype), parameter)
 
 
-def _check_scale(name: str, scale: Number) -> None:
-    if scale is not None and scale < 0:
-        raise ArgumentError(f"{name}: scale={scale}: expected a number of 0 or more")
-
-
-@op()
-def _npi_uniform(
-    input1: Given = ABSENT, input2: Given = ABSENT, key: Key = ABSENT, *, low: Number = 0.0, high: Number = 1.0,
-    size: Axes = None, ctx: Where = "cpu", dtype: Floating = "float32",
-) -> jax.Array:  # fmt: skip
-    """Draws from the uniform distribution on [low, high), of shape `size` or that of the inputs."""
-    values = _values("_npi_uniform", (input1, input2), {"low": low, "high": high}, dtype)
-    return _between("_npi_uniform", key, values, _shape("_npi_uniform", values, size), dtype)
-
-
-@op()
-def _npi_uniform_n(
-    input1: Given = ABSENT, input2: Given = ABSENT, key: Key = ABSENT, *, low: Number = 0.0, high: Number = 1.0,
-    size: Axes = None, ctx: Where = "cpu", dtype: Floating = "float32",
-) -> jax.Array:  # fmt: skip
-    """Draws from the uniform distribution, `size` of them for every element of the inputs: `size` comes first."""
-    values = _values("_npi_uniform_n", (input1, input2), {"low": low, "high": high}, dtype)
-    return _between("_npi_uniform_n", key, values, _shape("_npi_uniform_n", values, size, True), dtype)
-
-
-@op(output_names=("output0",))
-def _npi_normal(
-    input1: Given = ABSENT, input2: Given = ABSENT, key: Key = ABSENT, *, loc: Number = 0.0, scale: Number = 1.0,
-    size: Axes = None, ctx: Where = "cpu", dtype: Floating = "float32",
-) -> jax.Array:  # fmt: skip
-    """Draws from the normal distribution with mean `loc` and deviation `scale`, of shape `size` or of the inputs."""
-    _check_scale("_npi_normal", scale)
-    values = _values("_npi_normal", (input1, input2), {"loc": loc, "scale": scale}, dtype)
-    return _around("_npi_normal", key, values, _shape("_npi_normal", values, size), dtype)
-
-
-@op(output_names=("output0",))
-def _npi_normal_n(
-    input1: Given = ABSENT, input2: Given = ABSENT, key: Key = ABSENT, *, loc: Number = 0.0, scale: Number = 1.0,
-    size: Axes = None, ctx: Where = "cpu", dtype: Floating = "float32",
-) -> jax.Array:  # fmt: skip
-    """Draws from the normal distribution, `size` of them for every element of the inputs: `size` comes first."""
-    _check_scale("_npi_normal_n", scale)
-    values = _values("_npi_normal_n", (input1, input2), {"loc": loc, "scale": scale}, dtype)
-    return _around("_npi_normal_n", key, values, _shape("_npi_normal_n", values, size, True), dtype)
-
-
-@op()
-def _npi_gamma(
-    input1: Given = ABSENT, input2: Given = ABSENT, key: Key = ABSENT, *, shape: Number = None, scale: Number = None,
-    size: Axes = None, ctx: Where = "cpu", dtype: Floating = "float32",
-) -> jax.Array:  # fmt: skip
-    """Draws from the gamma distribution with mean shape · scale, of shape `size` or that of the inputs."""
-    a, b = values = _values("_npi_gamma", (input1, input2), {"shape": shape, "scale": scale}, dtype)
-    return _kept(b * jax.random.gamma(key, a, _shape("_npi_gamma", values, size), a.dtype), dtype)
-
-
-@op(output_names=("output0",))
-def _npi_logistic(
-    input1: Given = ABSENT, input2: Given = ABSENT, key: Key = ABSENT, *, loc: Number = 0.0, scale: Number = 1.0,
-    size: Axes = None, ctx: Where = "cpu",
-) -> jax.Array:  # fmt: skip
-    """Draws, float32, from the logistic distribution, of shape `size` or that of the inputs."""
-    _check_scale("_npi_logistic", scale)
-    loc_, scale_ = values = _values("_npi_logistic", (input1, input2), {"loc": loc, "scale": scale})
-    return loc_ + scale_ * jax.random.logistic(key, _shape("_npi_logistic", values, size), jnp.float32)
-
-
-@op(output_names=("output0",))
-def _npi_gumbel(
-    input1: Given = ABSENT, input2: Given = ABSENT, key: Key = ABSENT, *, loc: Number = 0.0, scale: Number = 1.0,
-    size: Axes = None, ctx: Where = "cpu",
-) -> jax.Array:  # fmt: skip
-    """Draws, float32, from the Gumbel distribution of maxima, of shape `size` or that of the inputs."""
-    _check_scale("_npi_gumbel", scale)
-    loc_, scale_ = values = _values("_npi_gumbel", (input1, input2), {"loc": loc, "scale": scale})
-    return loc_ + scale_ * jax.random.gumbel(key, _shape("_npi_gumbel", values, size), jnp.float32)
-
-
-def _np_exponential(name: str, key: Key, values: tuple[jax.Array, ...], size: Axes) -> jax.Array:
-    return jax.random.exponential(key, _shape(name, values, size), jnp.float32)
-
-
-@op(output_names=("output0",))
-def _npi_exponential(
-    input1: Given = ABSENT, key: Key = ABSENT, *, scale: Number = 1.0, size: Axes = None, ctx: Where = "cpu"
-) -> jax.Array:
-    """Draws, float32, from the exponential distribution with mean `scale`, of shape `size` or of the input."""
-    _check_scale("_npi_exponential", scale)
-    values = _values("_npi_exponential", (input1,), {"scale": scale})
-    return values[0] * _np_exponential("_npi_exponential", key, values, size)
-
-
-@op(output_names=("output0",))
-def _npi_rayleigh(
-    input1: Given = ABSENT, key: Key = ABSENT, *, scale: Number = 1.0, size: Axes = None, ctx: Where = "cpu"
-) -> jax.Array:
-    """Draws, float32, from the Rayleigh distribution: scale · sqrt(2 x), x exponential."""
-    _check_scale("_npi_rayleigh", scale)
-    values = _values("_npi_rayleigh", (input1,), {"scale": scale})
-    return values[0] * jnp.sqrt(2 * _np_exponential("_npi_rayleigh", key, values, size))
-
-
-@op(output_names=("output0",))
-def _npi_weibull(
-    input1: Given = ABSENT, key: Key = ABSENT, *, a: Number = None, size: Axes = None, ctx: Where = "cpu"
-) -> jax.Array:
-    """Draws, float32, from the Weibull distribution with shape `a` and scale 1: x ** (1 / a), x exponential."""
-    values = _values("_npi_weibull", (input1,), {"a": a})
-    return _np_exponential("_npi_weibull", key, values, size) ** (1 / values[0])
-
-
-@op(output_names=("output0",))
-def _npi_pareto(
-    input1: Given = ABSENT, key: Key = ABSENT, *, a: Number = None, size: Axes = None, ctx: Where = "cpu"
-) -> jax.Array:
-    """Draws, float32, from the Lomax distribution with shape `a`: exp(x / a) − 1, x exponential."""
-    values = _values("_npi_pareto", (input1,), {"a": a})
-    return jnp.expm1(_np_exponential("_npi_pareto", key, values, size) / values[0])
-
-
-@op()
-def _npi_powerd(input1: Given = ABSENT, key: Key = ABSENT, *, a: Number = None, size: Axes = None) -> jax.Array:
-    """Draws, float32, from [0, 1] with density a xᵃ⁻¹."""
-    values = _values("_npi_powerd", (input1,), {"a": a})
-    return jnp.exp(-_np_exponential("_npi_powerd", key, values, size) / values[0])
+EACH = ", `size` of them for every element of the inputs: `size` comes first."
+LOC_SCALE, SHAPE_ONLY = {"loc": 0.0, "scale": 1.0}, {"a": None}
+for _stem, _batch in ("uniform", False), ("uniform_n", True):
+    _where = " on [low, high), of shape `size` or that of the inputs."
+    _define_numpy_sampler(
+        _stem, "Draws from the uniform distribution" + (EACH if _batch else _where),
+        {"low": 0.0, "high": 1.0}, _uniform, has_dtype=True, batch=_batch, output_names=(),
+    )  # fmt: skip
+for _stem, _batch in ("normal", False), ("normal_n", True):
+    _where = " with mean `loc` and deviation `scale`, of shape `size` or of the inputs."
+    _define_numpy_sampler(
+        _stem, "Draws from the normal distribution" + (EACH if _batch else _where), LOC_SCALE, _normal,
+        has_dtype=True, batch=_batch,
+    )  # fmt: skip
+_define_numpy_sampler(
+    "gamma", "Draws from the gamma distribution with mean shape · scale, of shape `size` or that of the inputs.",
+    {"shape": None, "scale": None}, lambda key, shape, dtype, a, b: b * jax.random.gamma(key, a, shape, dtype),
+    has_dtype=True, output_names=(),
+)  # fmt: skip
+for _stem, _doc in ("logistic", "logistic distribution"), ("gumbel", "Gumbel distribution of maxima"):
+    _doc = f"Draws, float32, from the {_doc}, of shape `size` or that of the inputs."
+    _define_numpy_sampler(_stem, _doc, LOC_SCALE, _shifted(_stem))
+_define_numpy_sampler(
+    "exponential",
+    "Draws, float32, from the exponential distribution with mean `scale`, of shape `size` or of the input.",
+    {"scale": 1.0}, _by_exponential(lambda x, scale: scale * x),
+)  # fmt: skip
+_define_numpy_sampler(
+    "rayleigh", "Draws, float32, from the Rayleigh distribution: scale · sqrt(2 x), x exponential.",
+    {"scale": 1.0}, _by_exponential(lambda x, scale: scale * jnp.sqrt(2 * x)),
+)  # fmt: skip
+_define_numpy_sampler(
+    "weibull", "Draws, float32, from the Weibull distribution with shape `a` and scale 1: x ** (1 / a), x exponential.",
+    SHAPE_ONLY, _by_exponential(lambda x, a: x ** (1 / a)),
+)  # fmt: skip
+_define_numpy_sampler(
+    "pareto", "Draws, float32, from the Lomax distribution with shape `a`: exp(x / a) − 1, x exponential.",
+    SHAPE_ONLY, _by_exponential(lambda x, a: jnp.expm1(x / a)),
+)  # fmt: skip
+_define_numpy_sampler(
+    "powerd", "Draws, float32, from [0, 1] with density a xᵃ⁻¹.",
+    SHAPE_ONLY, _by_exponential(lambda x, a: jnp.exp(-x / a)), has_ctx=False, output_names=(),
+)  # fmt: skip
 
 
 @op()
@@ -539,15 +473,6 @@ def _npi_bernoulli(
     return (jax.random.uniform(key, _shape(name, values, size), jnp.float32) < chance).astype(dtype)
 
 
-_KINDS = {
-    "uniform": lambda key, shape, kind: jax.random.uniform(key, shape, kind),
-    "normal": lambda key, shape, kind: jax.random.normal(key, shape, kind),
-    "exponential": lambda key, shape, kind: jax.random.exponential(key, shape, kind),
-    "gumbel": lambda key, shape, kind: jax.random.gumbel(key, shape, kind),
-    "logistic": lambda key, shape, kind: jax.random.logistic(key, shape, kind),
-}
-
-
 @op(name="_npi_standard")
 def standard(
     key: Key,
@@ -560,7 +485,7 @@ def standard(
     if dtype not in ("float16", "float32", "float64"):
         raise ArgumentError(f"random.{kind}: dtype={dtype!r}: expected float16, float32 or float64")
     drawn = jnp.float32 if dtype == "float16" else jnp.dtype(dtype)
-    return _KINDS[kind](key, size, drawn).astype(dtype)
+    return getattr(jax.random, kind)(key, size, drawn).astype(dtype)
 
 
 @op(name="_npi_standard_gamma")
@@ -580,20 +505,7 @@ def np_randint(key: Key, *, low: int, high: int, size: Shape = (), dtype: DType 
     return jax.random.randint(key, size, low, high, jnp.dtype(dtype))
 
 
-def _draw_np_randint(
-    key: jax.Array, *, low: jax.Array, high: jax.Array, size: tuple[int, ...], dtype: str
-) -> jax.Array:
-    kind = jnp.dtype(dtype)
-    return jax.random.randint(key, size, low.astype(kind), high.astype(kind), kind)
-
-
-define_runtime_form(
-    np_randint,
-    "low",
-    "high",
-    fits=lambda p, *_: -FLOAT32_EXACT_INTS < p["low"] < p["high"] < FLOAT32_EXACT_INTS,
-    body=_draw_np_randint,
-)
+_define_randint_at_runtime(np_randint)
 
 
 @op(name="_npi_choice")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
@@ -160,11 +161,6 @@ def _complete(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int
     return out
 
 
-class _Params:
-    def __init__(self, **values: Any):
-        self.__dict__.update(values)
-
-
 @op(
     aliases=("_npx_rnn",),
     outputs=lambda p: 1 + (p.state_outputs and (2 if p.mode == "lstm" else 1)),
@@ -209,7 +205,7 @@ def RNN(
         raise ArgumentError(f"RNN: data has shape {data.shape}: expected (time, batch, features)")
     if projection_size and mode != "lstm":
         raise ArgumentError(f"RNN: projection_size={projection_size}: expected None with mode={mode!r}")
-    q = _Params(
+    q = SimpleNamespace(
         state_size=state_size,
         num_layers=num_layers,
         bidirectional=bidirectional,
