@@ -1,10 +1,15 @@
-"""Puts the compiled handlers of oneDNN into the wheel; without a C compiler, or elsewhere than on Linux, it is pure."""
+"""Puts the stub files and the compiled handlers of oneDNN into the wheel.
+
+Without a C compiler, or elsewhere than on Linux, there are no handlers and the wheel is pure.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -34,7 +39,19 @@ class Hook(BuildHookInterface):
     """Called for wheels and editable installations."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile beside the source, where editable installations look for it as well."""
+        """Make everything beside the source, where editable installations look for it as well."""
+        self._write_stubs()
+        build_data["artifacts"].append("/dualmx/**/*.pyi")
+        self._compile(build_data)
+
+    def _write_stubs(self) -> None:
+        # In a process of its own, which imports dualmx, with none of its settings.
+        ours = ("DMLC_", "DUALMX_", "MXNET_")
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
+        command = [sys.executable, str(Path(self.root, "dualmx", "tools", "stubs.py"))]
+        subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+
+    def _compile(self, build_data: dict[str, Any]) -> None:
         compiler = _compiler(Path(self.root))
         if not compiler.supported():
             return

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    # What `namespace` adds; first, so that what is written by hand and imported below hides it.
-    from . import _internal, contrib, image, linalg, op, random, sparse  # noqa: F401
-    from .op import *  # noqa: F403
+    # What `namespace` adds; first, so that what is written by hand and imported below hides it. Stubs may be missing.
+    from . import _internal, contrib, fluent, image, linalg, op, random, sparse  # noqa: F401  # pyright: ignore
+    from .fluent import *  # noqa: F403
 
 from ..core.context import Context, cpu, cpu_pinned, current_context, gpu, tpu
 from . import execute_joint, indexing, numpy_protocol, operators, sharding  # noqa: F401
@@ -42,4 +42,4 @@ __all__ = [
 ]  # fmt: skip
 
 if TYPE_CHECKING:
-    __all__ += op.__all__
+    __all__ += fluent.__all__

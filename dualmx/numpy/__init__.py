@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as onp
 
-from ..ndarray.ndarray import NDArray
 from . import fallback, indexing, linalg, methods, operators, protocol, random, submodules  # noqa: F401
 from .creation import *  # noqa: F403
 from .elementwise import FUNCTIONS, around, nan_to_num, round, round_  # noqa: F401
+from .fallback import set_printoptions  # noqa: F401
 from .financial import *  # noqa: F403
 from .linalg import *  # noqa: F403
 from .manipulation import *  # noqa: F403
-from .np_ndarray import ndarray, second_handle
+from .np_ndarray import as_np, ndarray, second_handle  # noqa: F401
 from .reductions import *  # noqa: F403
 from .searching import *  # noqa: F403
 
@@ -35,17 +35,6 @@ bool, bool_ = builtins.bool, onp.bool_
 float16, float32, float64 = onp.float16, onp.float32, onp.float64
 int8, int32, int64, uint8 = onp.int8, onp.int32, onp.int64, onp.uint8
 finfo, iinfo, dtype = onp.finfo, onp.iinfo, onp.dtype
-
-
-def as_np(a: NDArray) -> ndarray:
-    """Return `a` as an array with NumPy semantics on the same value; see `NDArray.as_np_ndarray`."""
-    return a if isinstance(a, ndarray) else second_handle(a, ndarray)
-
-
-def set_printoptions(precision: int | None = None, threshold: int | None = None, **kwarg: Any) -> None:
-    """Set how arrays are printed; the options are NumPy's."""
-    onp.set_printoptions(precision=precision, threshold=threshold, **kwarg)
-
 
 globals().update(FUNCTIONS)
 submodules.make_submodules(sys.modules[__name__])

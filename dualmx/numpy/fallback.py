@@ -100,6 +100,11 @@ def find(name: str) -> Any:
     return None if function is None else wrap_host_function(name, function)
 
 
-__all__ = ["HOST_FUNCTIONS", "TYPES", "find", "from_host", "to_host", "wrap_host_function"]
+def set_printoptions(precision: int | None = None, threshold: int | None = None, **kwarg: Any) -> None:
+    """Set how arrays are printed; the options are NumPy's."""
+    onp.set_printoptions(precision=precision, threshold=threshold, **kwarg)
+
+
+__all__ = ["HOST_FUNCTIONS", "TYPES", "find", "from_host", "set_printoptions", "to_host", "wrap_host_function"]
 
 __getattr__ = former_names(__name__, {"NAMES": "HOST_FUNCTIONS"})

@@ -200,7 +200,7 @@ def gamma(
 def chisquare(df: Any, size: Size = None, dtype: Any = None, ctx: Any = None) -> ndarray:
     """Draw from the chi-square distribution with `df` degrees of freedom; arguments as for `uniform`."""
     p = _parameter(df, "chisquare", "df", 0, open_end=True)
-    return _cast_and_write(2 * _gamma(p / 2, "chisquare", (), size, dtype, ctx), dtype, None, "chisquare")
+    return _cast_and_write(_gamma(p / 2, "chisquare", (), size, dtype, ctx) * 2, dtype, None, "chisquare")
 
 
 def beta(a: Any, b: Any, size: Size = None, dtype: Any = None, ctx: Any = None) -> ndarray:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    # What `namespace` adds; first, so that what is written by hand and imported below hides it.
-    from . import _internal, contrib, image, linalg, op, random, sparse  # noqa: F401
-    from .op import *  # noqa: F403
+    # What `namespace` adds; first, so that what is written by hand and imported below hides it. Stubs may be missing.
+    from . import _internal, contrib, fluent, image, linalg, op, random, sparse  # noqa: F401  # pyright: ignore
+    from .fluent import *  # noqa: F403
 
 from .arithmetic import NotImplementedForSymbol
 from .attributes import AttrScope
@@ -62,4 +62,4 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    __all__ += op.__all__
+    __all__ += fluent.__all__

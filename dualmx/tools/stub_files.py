@@ -1,14 +1,13 @@
-"""Stub files of the generated front ends: `python -m dualmx.namespace.stubs` writes them beside the packages.
+"""Stub files of the generated front ends, as text; `python -m dualmx.tools.stubs` writes them beside the packages.
 
-The functions of `mx.nd` and `mx.sym` are made from the registry when they are first named, which type checkers and
-editors cannot see; these files tell them names, signatures and one line of documentation.
+The functions of `mx.nd`, `mx.sym` and `mx.np` are made from tables, many when they are first named, which type checkers
+and editors cannot see; these files tell them names, signatures and one line of documentation.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-import sys
 import textwrap
 import types
 import typing
@@ -18,19 +17,22 @@ from types import ModuleType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from .. import ndarray as nd
+from .. import numpy as np
 from .. import symbol as sym
+from ..namespace import generate, methods
+from ..namespace.fluent import FLUENT
+from ..namespace.lazy_module import PREFIXES, public_names
+from ..namespace.table import BINARY_FUNCTIONS
 from ..ndarray.ndarray import NDArray
+from ..numpy import methods as np_methods
+from ..numpy.elementwise import BINARY, UNARY
 from ..op import schema
 from ..op.registry import OPS, Op
 from ..op.schema import ParamField
 from ..symbol.symbol import Symbol
-from . import generate, methods
-from .fluent import FLUENT
-from .lazy_module import PREFIXES, public_names
-from .table import BINARY_FUNCTIONS
 
 PACKAGE = Path(__file__).parents[1]
-NOTICE = "# Written by `python -m dualmx.namespace.stubs`. Generated, so its length has no bound.\n"
+NOTICE = "# Written by `python -m dualmx.tools.stubs`.\n"
 WIDTH = 120
 
 # Annotations of op bodies whose public type is wider than what the body receives.
@@ -46,11 +48,17 @@ _ALIASES: list[tuple[Any, str]] = [
 
 # Where the names that stubs use come from, in the order of the import block.
 _IMPORTS: list[tuple[str, tuple[str, ...]]] = [
-    ("collections.abc", ("Callable", "Mapping", "Sequence")),
-    ("typing", ("Any", "Literal", "TypeAlias")),
+    ("collections.abc", ("Callable", "Iterator", "Mapping", "Sequence")),
+    ("types", ("ModuleType",)),
+    ("typing", ("Any", "Literal", "TypeAlias", "overload")),
     ("..core.argcheck", ("Axes", "DType", "Floats", "Holes", "Shape")),
     ("..core.context", ("Context",)),
 ]
+_OWN = {
+    nd: ("from .handle import Handle", "from .ndarray import NDArray"),
+    sym: ("from .symbol import Symbol",),
+    np: ("from ..ndarray.ndarray import NDArray", "from .np_ndarray import ndarray"),
+}
 _THIRD_PARTY = (("jax", "import jax"), ("np", "import numpy as np"))
 
 
@@ -203,8 +211,8 @@ def pair_function(name: str) -> str:
 
 
 def module_stub(front: StubTarget, room: str) -> tuple[str, list[str]]:
-    """Return the declarations of a sub-namespace (`"op"`: the top one) and the imports of what is written by hand."""
-    module = front.package if room == "op" else getattr(front.package, room)
+    """Return the declarations of a sub-namespace (`""`: the top one) and the imports of what is written by hand."""
+    module = front.package if not room else getattr(front.package, room)
     by_hand: list[str] = []
     found: list[str] = []
     for name in sorted(dir(module)):
@@ -212,7 +220,7 @@ def module_stub(front: StubTarget, room: str) -> tuple[str, list[str]]:
             continue
         value = getattr(module, name)
         source = getattr(value, "__module__", "") or ""
-        if name in BINARY_FUNCTIONS and room in ("op", "sparse") and not front.symbolic:
+        if name in BINARY_FUNCTIONS and room in ("", "sparse") and not front.symbolic:
             found.append(pair_function(name))
         elif source.startswith("dualmx.namespace."):
             by_hand.append(f"from ..namespace.{source.rpartition('.')[2]} import {name} as {name}")
@@ -227,7 +235,7 @@ def module_stub(front: StubTarget, room: str) -> tuple[str, list[str]]:
 
 def find(room: str, name: str) -> Op | None:
     """Return the op behind a public name."""
-    if room == "op":
+    if not room:
         return OPS.get(name) if not public_names(name)[0] else None
     return next((OPS[p + name] for p, r in PREFIXES.items() if r == room and p + name in OPS), None)
 
@@ -254,65 +262,137 @@ def method_name(text: str) -> str:
 
 def signature_text(fn: Callable[..., Any]) -> list[str]:
     """Return the declarations of the parameters of a method written by hand."""
-    found = [str(p) for p in inspect.signature(fn).parameters.values()]
-    return ["self", *(a.replace("'", "") for a in found[1:])]
+    found = ["self"]
+    for p in list(inspect.signature(fn).parameters.values())[1:]:
+        text = str(p.replace(default=p.empty)).replace("'", "")
+        found.append(text if p.default is p.empty else f"{text} = {default_text(p.default)}")
+    return found
 
 
-def imports(body: str, front: StubTarget, by_hand: list[str]) -> str:
-    """Return the import block of what `body` uses."""
+def np_method(name: str, fn: Callable[..., Any]) -> str:
+    """Return the declaration of a method that `mx.np.ndarray` has been given."""
+    if name in np_methods.INHERITED and name in OPS:
+        return render_def(name, parameters(FRONTS[0], OPS[name], method=True), "ndarray", fn.__doc__ or "", "    ")
+    source = np_methods.SHARED.get(name, fn)
+    result = source.__annotations__.get("return", "Any")
+    result = "ndarray" if result == "Any" else str(result)
+    return render_def(name, signature_text(source), result, source.__doc__ or "", "    ")
+
+
+def np_fluent_stub() -> str:
+    """Return the class that declares what `mx.np.ndarray` has been given beside its own methods."""
+    made = {
+        n: f for n, f in vars(np.ndarray).items() if inspect.isfunction(f) and f.__module__ != np.ndarray.__module__
+    }
+    made = {n: f for n, f in made.items() if n not in ("__hash__", "__array_ufunc__", "__array_function__")}
+    body = "\n".join(np_method(name, made[name]) for name in sorted(made))
+    return f'class Fluent(NDArray):\n    """Functions of `mx.np` as methods."""\n\n    T: ndarray\n\n{body}'
+
+
+def np_function(name: str, fn: Callable[..., Any]) -> str:
+    """Return the declaration of a function of `mx.np` that a table or NumPy's own function made."""
+    operands = ["x"] if name in UNARY else ["x1", "x2"] if name in BINARY else []
+    if not operands:
+        return render_def(name, ["*args: Any", "**kwargs: Any"], "Any", fn.__doc__ or "")
+    numbers = [*(f"{x}: float" for x in operands), "out: None = None", "**kwargs: Any"]
+    kind = "_Array" if name in UNARY else "_Array | float"
+    arrays = [*(f"{x}: {kind}" for x in operands), "out: ndarray | None = None", "**kwargs: Any"]
+    return "".join(
+        f"@overload\n{render_def(name, *rest)}"
+        for rest in ((numbers, "Any", ""), (arrays, "ndarray", fn.__doc__ or ""))
+    )
+
+
+def np_stub() -> tuple[str, list[str]]:
+    """Return the declarations of what is made in `mx.np`, and the imports of what is written by hand."""
+    declared, by_hand = [], []
+    for name in dir(np):
+        value: Any = getattr(np, name, None)
+        source = str(getattr(value, "__module__", ""))
+        if name.startswith("_") or name in ("FUNCTIONS", "NDArray") or source == "__future__":
+            continue
+        if isinstance(value, ModuleType):
+            if value.__name__ == f"{np.__name__}.{name}":
+                beside = hasattr(value, "__file__")
+                (by_hand if beside else declared).append(
+                    f"from . import {name} as {name}" if beside else f"{name}: ModuleType\n"
+                )
+        elif source.startswith(f"{np.__name__}."):
+            by_hand.append(f"from .{source.rpartition('.')[2]} import {value.__name__} as {name}")
+        elif source == np.__name__:
+            declared.append(np_function(name, value))
+        elif source in ("builtins", "numpy"):
+            by_hand.append(f"from {source} import {name} as {name}")
+        elif value is None or isinstance(value, float):
+            declared.append(f"{name}: {'None' if value is None else 'float'}\n")
+    return "".join(declared), by_hand
+
+
+def imports(body: str, own: Iterable[str], by_hand: list[str]) -> str:
+    """Return the import block of what `body` uses: its `own` class, and what is written by hand."""
     standard, local = [], []
     for source, names in _IMPORTS:
         used = [n for n in names if re.search(rf"\b{n}\b", body)]
         if used:
             (local if source.startswith(".") else standard).append(f"from {source} import {', '.join(used)}")
     third = [line for name, line in _THIRD_PARTY if re.search(rf"\b{name}\.", body)]
-    beside = [f"from .{front.source} import {front.cls.__name__}"]
-    if "(Handle)" in body:
-        beside.append("from .handle import Handle")
+    beside = [line for line in own if re.search(rf"\b{line.rpartition(' ')[2]}\b", body)]
     blocks = ["\n".join(b) for b in (standard, third, [*local, *by_hand, *sorted(beside)]) if b]
     return "\n\n".join(blocks) + "\n"
 
 
-def render_all(body: str, by_hand: list[str]) -> str:
+def render_all(names: Iterable[str]) -> str:
     """Return the `__all__` of a stub: what a wildcard import hands on."""
-    names = [*re.findall(r"^def (\w+)", body, re.M), *(line.rpartition(" ")[2] for line in by_hand)]
     rows = textwrap.fill(", ".join(quoted(n) for n in sorted(names)) + ",", WIDTH - 4)
     return f"__all__ = [\n{textwrap.indent(rows, '    ')}\n]  # fmt: skip\n"
+
+
+def declared_names(body: str, imported: Iterable[str]) -> list[str]:
+    """Return the functions that a stub declares, and those it imports."""
+    return [*re.findall(r"^def (\w+)", body, re.M), *(line.rpartition(" ")[2] for line in imported)]
+
+
+def render_file(what: str, *parts: str) -> str:
+    """Return a whole stub file, its documentation and its parts."""
+    return "\n".join([f'{NOTICE}"""{what}"""\n', *(p for p in parts if p)]).rstrip() + "\n"
 
 
 def stubs() -> dict[Path, str]:
     """Return the content of every stub file by its path."""
     found: dict[Path, str] = {}
     for front in FRONTS:
-        for room in ("op", *dict.fromkeys(PREFIXES.values())):
+        folder = PACKAGE / front.folder
+        for room in ("", *dict.fromkeys(PREFIXES.values())):
             body, by_hand = module_stub(front, room)
-            where = front.shown if room == "op" else f"{front.shown}.{room}"
-            head = front.header + "\n" if "_Array" in body else ""
-            imported = imports(head + body, front, by_hand)
-            text = f'{NOTICE}"""Types of `{where}`."""\n\n{imported}\n{render_all(body, by_hand)}\n{head}{body}'
-            found[PACKAGE / front.folder / f"{room}.pyi"] = text.rstrip() + "\n"
-        internal = (
-            f'{NOTICE}"""Types of `{front.shown}._internal`: every registered name."""\n\n'
-            "from collections.abc import Callable\nfrom typing import Any\n\n"
-            "def __getattr__(name: str) -> Callable[..., Any]: ...\n"
+            names = render_all(declared_names(body, by_hand))
+            if not room:  # those of `mx.nd` itself are beside the methods
+                body += "\n" + fluent_stub(front)
+            head = front.header if "_Array" in body else ""
+            parts = imports(head + body, _OWN[front.package], by_hand), names, head, body
+            where = f"{front.shown}.{room}" if room else f"{front.shown}` and the methods of its `{front.cls.__name__}"
+            found[folder / f"{room or 'fluent'}.pyi"] = render_file(f"Types of `{where}`.", *parts)
+        found[folder / "op.pyi"] = render_file(f"Types of `{front.shown}.op`.", "from .fluent import *\n")
+        found[folder / "_internal.pyi"] = render_file(
+            f"Types of `{front.shown}._internal`: every registered name.",
+            "from collections.abc import Callable\nfrom typing import Any\n",
+            "def __getattr__(name: str) -> Callable[..., Any]: ...\n",
         )
-        found[PACKAGE / front.folder / "_internal.pyi"] = internal
-        body = fluent_stub(front)
-        head = front.header + "\n" if "_Array" in body else ""
-        what = f"Fluent methods of `{front.shown}.{front.cls.__name__}`."
-        text = f'{NOTICE}"""{what}"""\n\n{imports(head + body, front, [])}\n{head}{body}'
-        found[PACKAGE / front.folder / "fluent.pyi"] = text.rstrip() + "\n"
+    folder, header = PACKAGE / "numpy", "_Array: TypeAlias = ndarray | np.ndarray | jax.Array\n"
+    body, by_hand = np_stub()
+    found[folder / "__init__.pyi"] = render_file("Types of `mx.np`.", imports(header + body, (), by_hand), header, body)
+    body = np_fluent_stub()
+    what = "Operators and methods of `mx.np.ndarray`."
+    found[folder / "fluent.pyi"] = render_file(
+        what, imports(FRONTS[0].header + body, _OWN[np], []), FRONTS[0].header, body
+    )
     return found
 
 
-def main() -> int:
-    """Write the stub files that are not as they should be; returns the exit status."""
-    for path, text in stubs().items():
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
-            print(f"wrote {path.relative_to(PACKAGE.parent)}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def write(root: Path = PACKAGE.parent) -> list[Path]:
+    """Write the stub files below `root` that are not as they should be, and return their paths."""
+    changed = {root / path.relative_to(PACKAGE.parent): text for path, text in stubs().items()}
+    changed = {p: text for p, text in changed.items() if not p.exists() or p.read_text(encoding="utf-8") != text}
+    for path, text in changed.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return list(changed)
