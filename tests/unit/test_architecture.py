@@ -86,6 +86,7 @@ CIRCLES: list[set[str]] = [
         "numpy.elementwise",
         "numpy.fallback",
         "numpy.financial",
+        "numpy.fluent",
         "numpy.indexing",
         "numpy.linalg",
         "numpy.manipulation",
