@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import operator
 from collections.abc import Sequence
+from types import FunctionType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -76,3 +77,20 @@ Floats: TypeAlias = float | Sequence[float]
 
 DType: TypeAlias = str | type | np.dtype[Any] | int
 """An element type: its name, a NumPy type or dtype, or MXNet's number of it."""
+
+
+def defaults_of(function: Any) -> dict[str, Any]:
+    """Return the defaults of a Python function's positional parameters by name."""
+    code, values = function.__code__, function.__defaults__ or ()
+    return dict(zip(code.co_varnames[code.co_argcount - len(values) : code.co_argcount], values, strict=True))
+
+
+def with_defaults(function: Any, name: str, **changed: Any) -> Any:
+    """Return a copy of a Python function, called `name`, in which some positional parameters have other defaults.
+
+    A copy and no wrapper: its signature is what users read, and a call costs no more.
+    """
+    values = tuple({**defaults_of(function), **changed}.values())
+    made = FunctionType(function.__code__, function.__globals__, function.__name__, values, function.__closure__)
+    made.__qualname__, made.__doc__, made.__annotations__ = name, function.__doc__, function.__annotations__
+    return made

@@ -273,14 +273,7 @@ class LSTMCell(GatedCell):
         """Return `(output, [h, c])` of one step."""
         t = self._step()
         i2h, h2h = self._products(inputs, states[0], t)
-        gates = sym.SliceChannel(i2h + h2h, num_outputs=4, name=t + "slice")
-        i = sym.Activation(gates[0], act_type="sigmoid", name=t + "i")
-        f = sym.Activation(gates[1], act_type="sigmoid", name=t + "f")
-        g = sym.Activation(gates[2], act_type="tanh", name=t + "c")
-        o = sym.Activation(gates[3], act_type="sigmoid", name=t + "o")
-        next_c = sym.elemwise_add(f * states[1], i * g, name=t + "state")
-        next_h = sym.elemwise_mul(o, sym.Activation(next_c, act_type="tanh"), name=t + "out")
-        return next_h, [next_h, next_c]
+        return lstm_output(i2h + h2h, states[1], "tanh", t, self._get_activation)
 
 
 class GRUCell(GatedCell):
@@ -315,3 +308,15 @@ def gru_output(i2h: Any, h2h: Any, old: Any, activation: Any, prefix: str, activ
     update = sym.Activation(i2h_z + h2h_z, act_type="sigmoid", name=prefix + "_z_act")
     new = activate(i2h_n + reset * h2h_n, activation, name=prefix + "_h_act")
     return sym.elemwise_add((1.0 - update) * new, update * old, name=prefix + "out")
+
+
+def lstm_output(gates: Any, c: Any, activation: Any, prefix: str, activate: Any, **slicing: Any) -> Any:
+    """Return `(output, [h, c])` of a long short-term memory from its stacked gates i, f, g, o."""
+    i, f, g, o = sym.SliceChannel(gates, num_outputs=4, name=prefix + "slice", **slicing)
+    i = sym.Activation(i, act_type="sigmoid", name=prefix + "i")
+    f = sym.Activation(f, act_type="sigmoid", name=prefix + "f")
+    g = activate(g, activation, name=prefix + "c")
+    o = sym.Activation(o, act_type="sigmoid", name=prefix + "o")
+    next_c = sym.elemwise_add(f * c, i * g, name=prefix + "state")
+    next_h = sym.elemwise_mul(o, activate(next_c, activation), name=prefix + "out")
+    return next_h, [next_h, next_c]

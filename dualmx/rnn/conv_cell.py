@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from ..core.argcheck import with_defaults
 from ..core.errors import ArgumentError
 from ..namespace import sym
-from .cell import BaseRNNCell, RNNParams, gru_output
+from .cell import BaseRNNCell, RNNParams, gru_output, lstm_output
 
 _LEAKY = partial(sym.LeakyReLU, act_type="leaky", slope=0.2)
 
@@ -33,17 +34,17 @@ class BaseConvRNNCell(BaseRNNCell):
         self,
         input_shape: tuple[int, ...],
         num_hidden: int,
-        h2h_kernel: tuple[int, ...],
-        h2h_dilate: tuple[int, ...],
-        i2h_kernel: tuple[int, ...],
-        i2h_stride: tuple[int, ...],
-        i2h_pad: tuple[int, ...],
-        i2h_dilate: tuple[int, ...],
-        i2h_weight_initializer: Any,
-        h2h_weight_initializer: Any,
-        i2h_bias_initializer: Any,
-        h2h_bias_initializer: Any,
-        activation: Any,
+        h2h_kernel: tuple[int, ...] = (3, 3),
+        h2h_dilate: tuple[int, ...] = (1, 1),
+        i2h_kernel: tuple[int, ...] = (3, 3),
+        i2h_stride: tuple[int, ...] = (1, 1),
+        i2h_pad: tuple[int, ...] = (1, 1),
+        i2h_dilate: tuple[int, ...] = (1, 1),
+        i2h_weight_initializer: Any = None,
+        h2h_weight_initializer: Any = None,
+        i2h_bias_initializer: Any = "zeros",
+        h2h_bias_initializer: Any = "zeros",
+        activation: Any = _LEAKY,
         prefix: str = "",
         params: RNNParams | None = None,
         conv_layout: str = "NCHW",
@@ -96,30 +97,7 @@ class BaseConvRNNCell(BaseRNNCell):
 class ConvRNNCell(BaseConvRNNCell):
     """h' = activation(W * x + b + U * h + d) with convolutions; see `BaseConvRNNCell` for the arguments."""
 
-    def __init__(
-        self,
-        input_shape: tuple[int, ...],
-        num_hidden: int,
-        h2h_kernel: tuple[int, ...] = (3, 3),
-        h2h_dilate: tuple[int, ...] = (1, 1),
-        i2h_kernel: tuple[int, ...] = (3, 3),
-        i2h_stride: tuple[int, ...] = (1, 1),
-        i2h_pad: tuple[int, ...] = (1, 1),
-        i2h_dilate: tuple[int, ...] = (1, 1),
-        i2h_weight_initializer: Any = None,
-        h2h_weight_initializer: Any = None,
-        i2h_bias_initializer: Any = "zeros",
-        h2h_bias_initializer: Any = "zeros",
-        activation: Any = _LEAKY,
-        prefix: str = "ConvRNN_",
-        params: RNNParams | None = None,
-        conv_layout: str = "NCHW",
-    ):
-        super().__init__(
-            input_shape, num_hidden, h2h_kernel, h2h_dilate, i2h_kernel, i2h_stride, i2h_pad, i2h_dilate,
-            i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, activation,
-            prefix, params, conv_layout,
-        )  # fmt: skip
+    __init__ = with_defaults(BaseConvRNNCell.__init__, "ConvRNNCell.__init__", prefix="ConvRNN_")
 
     @property
     def _gate_names(self) -> tuple[str, ...]:
@@ -135,30 +113,7 @@ class ConvRNNCell(BaseConvRNNCell):
 class ConvLSTMCell(BaseConvRNNCell):
     """Long short-term memory with convolutions; see `BaseConvRNNCell` for the arguments."""
 
-    def __init__(
-        self,
-        input_shape: tuple[int, ...],
-        num_hidden: int,
-        h2h_kernel: tuple[int, ...] = (3, 3),
-        h2h_dilate: tuple[int, ...] = (1, 1),
-        i2h_kernel: tuple[int, ...] = (3, 3),
-        i2h_stride: tuple[int, ...] = (1, 1),
-        i2h_pad: tuple[int, ...] = (1, 1),
-        i2h_dilate: tuple[int, ...] = (1, 1),
-        i2h_weight_initializer: Any = None,
-        h2h_weight_initializer: Any = None,
-        i2h_bias_initializer: Any = "zeros",
-        h2h_bias_initializer: Any = "zeros",
-        activation: Any = _LEAKY,
-        prefix: str = "ConvLSTM_",
-        params: RNNParams | None = None,
-        conv_layout: str = "NCHW",
-    ):
-        super().__init__(
-            input_shape, num_hidden, h2h_kernel, h2h_dilate, i2h_kernel, i2h_stride, i2h_pad, i2h_dilate,
-            i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, activation,
-            prefix, params, conv_layout,
-        )  # fmt: skip
+    __init__ = with_defaults(BaseConvRNNCell.__init__, "ConvLSTMCell.__init__", prefix="ConvLSTM_")
 
     @property
     def state_info(self) -> list[dict[str, Any]]:
@@ -173,43 +128,13 @@ class ConvLSTMCell(BaseConvRNNCell):
         """Return `(output, [h, c])` of one step."""
         t, i2h, h2h = self._products(inputs, states[0])
         axis = self._conv_layout.find("C")
-        gates = sym.SliceChannel(i2h + h2h, num_outputs=4, axis=axis, name=t + "slice")
-        i = sym.Activation(gates[0], act_type="sigmoid", name=t + "i")
-        f = sym.Activation(gates[1], act_type="sigmoid", name=t + "f")
-        g = self._get_activation(gates[2], self._activation, name=t + "c")
-        o = sym.Activation(gates[3], act_type="sigmoid", name=t + "o")
-        next_c = sym.elemwise_add(f * states[1], i * g, name=t + "state")
-        next_h = sym.elemwise_mul(o, self._get_activation(next_c, self._activation), name=t + "out")
-        return next_h, [next_h, next_c]
+        return lstm_output(i2h + h2h, states[1], self._activation, t, self._get_activation, axis=axis)
 
 
 class ConvGRUCell(BaseConvRNNCell):
     """Gated recurrent unit with convolutions; see `BaseConvRNNCell` for the arguments."""
 
-    def __init__(
-        self,
-        input_shape: tuple[int, ...],
-        num_hidden: int,
-        h2h_kernel: tuple[int, ...] = (3, 3),
-        h2h_dilate: tuple[int, ...] = (1, 1),
-        i2h_kernel: tuple[int, ...] = (3, 3),
-        i2h_stride: tuple[int, ...] = (1, 1),
-        i2h_pad: tuple[int, ...] = (1, 1),
-        i2h_dilate: tuple[int, ...] = (1, 1),
-        i2h_weight_initializer: Any = None,
-        h2h_weight_initializer: Any = None,
-        i2h_bias_initializer: Any = "zeros",
-        h2h_bias_initializer: Any = "zeros",
-        activation: Any = _LEAKY,
-        prefix: str = "ConvGRU_",
-        params: RNNParams | None = None,
-        conv_layout: str = "NCHW",
-    ):
-        super().__init__(
-            input_shape, num_hidden, h2h_kernel, h2h_dilate, i2h_kernel, i2h_stride, i2h_pad, i2h_dilate,
-            i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, activation,
-            prefix, params, conv_layout,
-        )  # fmt: skip
+    __init__ = with_defaults(BaseConvRNNCell.__init__, "ConvGRUCell.__init__", prefix="ConvGRU_")
 
     @property
     def _gate_names(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...core.errors import ArgumentError
 from ..hybrid import HybridBlock
+from ..spatial import SpatialFamily
 from .op_layer import OpLayer
 
 _LAYOUTS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
@@ -68,256 +69,151 @@ class _Pooling(OpLayer):
         )
 
 
-class MaxPool1D(_Pooling):
-    """Take the largest value of each window of (N, C, W).
+class MaxPoolLayer(_Pooling, SpatialFamily):
+    """Family of the layers that take the largest value of windows."""
 
+    _sizes = ("pool_size",)
+    _details = """
     Args:
         pool_size: window.
         strides: step between windows; `pool_size` if `None`.
         padding: on both sides of each spatial axis.
-        layout: `"NCW"` or channels last.
+        layout: `"{layout}"` or channels last.
         ceil_mode: round the output size up instead of down.
 
     Raises:
-        ArgumentError: a size that does not have 1 number, or an unknown layout.
+        ArgumentError: a size that does not have {numbers}, or an unknown layout.
     """
-
-    _ndim = 1
 
     def __init__(
         self,
         pool_size: int | tuple[int, ...] = 2,
         strides: int | tuple[int, ...] | None = None,
         padding: int | tuple[int, ...] = 0,
-        layout: str = "NCW",
+        layout: str = "",
         ceil_mode: bool = False,
         **kwargs: Any,
     ):
         super().__init__(pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
 
 
-class MaxPool2D(_Pooling):
-    """Take the largest value of each window of (N, C, H, W).
+class MaxPool1D(MaxPoolLayer, ndim=1):
+    """Take the largest value of each window of (N, C, W)."""
 
-    Args:
-        pool_size: window.
-        strides: step between windows; `pool_size` if `None`.
-        padding: on both sides of each spatial axis.
-        layout: `"NCHW"` or channels last.
-        ceil_mode: round the output size up instead of down.
 
-    Raises:
-        ArgumentError: a size that does not have 2 numbers, or an unknown layout.
-    """
+class MaxPool2D(MaxPoolLayer, ndim=2):
+    """Take the largest value of each window of (N, C, H, W)."""
 
-    _ndim = 2
 
+class MaxPool3D(MaxPoolLayer, ndim=3):
+    """Take the largest value of each window of (N, C, D, H, W)."""
+
+    # MXNet has ceil_mode before layout here.
     def __init__(
         self,
-        pool_size: int | tuple[int, ...] = (2, 2),
-        strides: int | tuple[int, ...] | None = None,
-        padding: int | tuple[int, ...] = 0,
-        layout: str = "NCHW",
-        ceil_mode: bool = False,
-        **kwargs: Any,
-    ):
-        super().__init__(pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
-
-
-class MaxPool3D(_Pooling):
-    """Take the largest value of each window of (N, C, D, H, W).
-
-    Args:
-        pool_size: window.
-        strides: step between windows; `pool_size` if `None`.
-        padding: on both sides of each spatial axis.
-        layout: `"NCDHW"` or channels last.
-        ceil_mode: round the output size up instead of down.
-
-    Raises:
-        ArgumentError: a size that does not have 3 numbers, or an unknown layout.
-    """
-
-    _ndim = 3
-
-    def __init__(
-        self,
-        pool_size: int | tuple[int, ...] = (2, 2, 2),
+        pool_size: int | tuple[int, ...] = 2,
         strides: int | tuple[int, ...] | None = None,
         padding: int | tuple[int, ...] = 0,
         ceil_mode: bool = False,
-        layout: str = "NCDHW",
+        layout: str = "",
         **kwargs: Any,
     ):
-        super().__init__(pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
+        super().__init__(pool_size, strides, padding, layout, ceil_mode, **kwargs)
 
 
-class AvgPool1D(_Pooling):
-    """Take the mean of each window of (N, C, W).
+class AvgPoolLayer(_Pooling, SpatialFamily):
+    """Family of the layers that take the mean of windows."""
 
-    Args:
-        pool_size: window.
-        strides: step between windows; `pool_size` if `None`.
-        padding: on both sides of each spatial axis.
-        layout: `"NCW"` or channels last.
-        ceil_mode: round the output size up instead of down.
-        count_include_pad: count padding in the divisor.
-
-    Raises:
-        ArgumentError: a size that does not have 1 number, or an unknown layout.
-    """
-
-    _ndim = 1
+    _sizes = ("pool_size",)
+    _details = MaxPoolLayer._details.replace(
+        "of down.\n", "of down.\n        count_include_pad: count padding in the divisor.\n"
+    )
 
     def __init__(
         self,
         pool_size: int | tuple[int, ...] = 2,
         strides: int | tuple[int, ...] | None = None,
         padding: int | tuple[int, ...] = 0,
-        layout: str = "NCW",
         ceil_mode: bool = False,
+        layout: str = "",
         count_include_pad: bool = True,
         **kwargs: Any,
     ):
         super().__init__(pool_size, strides, padding, ceil_mode, False, "avg", layout, count_include_pad, **kwargs)
 
 
-class AvgPool2D(_Pooling):
-    """Take the mean of each window of (N, C, H, W).
+class AvgPool1D(AvgPoolLayer, ndim=1):
+    """Take the mean of each window of (N, C, W)."""
 
-    Args:
-        pool_size: window.
-        strides: step between windows; `pool_size` if `None`.
-        padding: on both sides of each spatial axis.
-        layout: `"NCHW"` or channels last.
-        ceil_mode: round the output size up instead of down.
-        count_include_pad: count padding in the divisor.
-
-    Raises:
-        ArgumentError: a size that does not have 2 numbers, or an unknown layout.
-    """
-
-    _ndim = 2
-
+    # MXNet has layout before ceil_mode here.
     def __init__(
         self,
-        pool_size: int | tuple[int, ...] = (2, 2),
+        pool_size: int | tuple[int, ...] = 2,
         strides: int | tuple[int, ...] | None = None,
         padding: int | tuple[int, ...] = 0,
+        layout: str = "",
         ceil_mode: bool = False,
-        layout: str = "NCHW",
         count_include_pad: bool = True,
         **kwargs: Any,
     ):
-        super().__init__(pool_size, strides, padding, ceil_mode, False, "avg", layout, count_include_pad, **kwargs)
+        super().__init__(pool_size, strides, padding, ceil_mode, layout, count_include_pad, **kwargs)
 
 
-class AvgPool3D(_Pooling):
-    """Take the mean of each window of (N, C, D, H, W).
+class AvgPool2D(AvgPoolLayer, ndim=2):
+    """Take the mean of each window of (N, C, H, W)."""
 
+
+class AvgPool3D(AvgPoolLayer, ndim=3):
+    """Take the mean of each window of (N, C, D, H, W)."""
+
+
+class GlobalPoolLayer(_Pooling, SpatialFamily):
+    """Family of the layers that pool all spatial positions."""
+
+    _pool_type: str
+    _details = """
     Args:
-        pool_size: window.
-        strides: step between windows; `pool_size` if `None`.
-        padding: on both sides of each spatial axis.
-        layout: `"NCDHW"` or channels last.
-        ceil_mode: round the output size up instead of down.
-        count_include_pad: count padding in the divisor.
-
-    Raises:
-        ArgumentError: a size that does not have 3 numbers, or an unknown layout.
+        layout: `"{layout}"` or channels last.
     """
 
-    _ndim = 3
-
-    def __init__(
-        self,
-        pool_size: int | tuple[int, ...] = (2, 2, 2),
-        strides: int | tuple[int, ...] | None = None,
-        padding: int | tuple[int, ...] = 0,
-        ceil_mode: bool = False,
-        layout: str = "NCDHW",
-        count_include_pad: bool = True,
-        **kwargs: Any,
-    ):
-        super().__init__(pool_size, strides, padding, ceil_mode, False, "avg", layout, count_include_pad, **kwargs)
+    def __init__(self, layout: str = "", **kwargs: Any):
+        super().__init__(1, None, 0, True, True, self._pool_type, layout, **kwargs)
 
 
-class GlobalMaxPool1D(_Pooling):
-    """Take the largest value over all spatial positions of (N, C, W), which become 1.
+class GlobalMaxPool1D(GlobalPoolLayer, ndim=1):
+    """Take the largest value over all spatial positions of (N, C, W), which become 1."""
 
-    Args:
-        layout: `"NCW"` or channels last.
-    """
-
-    _ndim = 1
-
-    def __init__(self, layout: str = "NCW", **kwargs: Any):
-        super().__init__(1, None, 0, True, True, "max", layout, **kwargs)
+    _pool_type = "max"
 
 
-class GlobalMaxPool2D(_Pooling):
-    """Take the largest value over all spatial positions of (N, C, H, W), which become 1.
+class GlobalMaxPool2D(GlobalPoolLayer, ndim=2):
+    """Take the largest value over all spatial positions of (N, C, H, W), which become 1."""
 
-    Args:
-        layout: `"NCHW"` or channels last.
-    """
-
-    _ndim = 2
-
-    def __init__(self, layout: str = "NCHW", **kwargs: Any):
-        super().__init__(1, None, 0, True, True, "max", layout, **kwargs)
+    _pool_type = "max"
 
 
-class GlobalMaxPool3D(_Pooling):
-    """Take the largest value over all spatial positions of (N, C, D, H, W), which become 1.
+class GlobalMaxPool3D(GlobalPoolLayer, ndim=3):
+    """Take the largest value over all spatial positions of (N, C, D, H, W), which become 1."""
 
-    Args:
-        layout: `"NCDHW"` or channels last.
-    """
-
-    _ndim = 3
-
-    def __init__(self, layout: str = "NCDHW", **kwargs: Any):
-        super().__init__(1, None, 0, True, True, "max", layout, **kwargs)
+    _pool_type = "max"
 
 
-class GlobalAvgPool1D(_Pooling):
-    """Take the mean over all spatial positions of (N, C, W), which become 1.
+class GlobalAvgPool1D(GlobalPoolLayer, ndim=1):
+    """Take the mean over all spatial positions of (N, C, W), which become 1."""
 
-    Args:
-        layout: `"NCW"` or channels last.
-    """
-
-    _ndim = 1
-
-    def __init__(self, layout: str = "NCW", **kwargs: Any):
-        super().__init__(1, None, 0, True, True, "avg", layout, **kwargs)
+    _pool_type = "avg"
 
 
-class GlobalAvgPool2D(_Pooling):
-    """Take the mean over all spatial positions of (N, C, H, W), which become 1.
+class GlobalAvgPool2D(GlobalPoolLayer, ndim=2):
+    """Take the mean over all spatial positions of (N, C, H, W), which become 1."""
 
-    Args:
-        layout: `"NCHW"` or channels last.
-    """
-
-    _ndim = 2
-
-    def __init__(self, layout: str = "NCHW", **kwargs: Any):
-        super().__init__(1, None, 0, True, True, "avg", layout, **kwargs)
+    _pool_type = "avg"
 
 
-class GlobalAvgPool3D(_Pooling):
-    """Take the mean over all spatial positions of (N, C, D, H, W), which become 1.
+class GlobalAvgPool3D(GlobalPoolLayer, ndim=3):
+    """Take the mean over all spatial positions of (N, C, D, H, W), which become 1."""
 
-    Args:
-        layout: `"NCDHW"` or channels last.
-    """
-
-    _ndim = 3
-
-    def __init__(self, layout: str = "NCDHW", **kwargs: Any):
-        super().__init__(1, None, 0, True, True, "avg", layout, **kwargs)
+    _pool_type = "avg"
 
 
 class ReflectionPad2D(HybridBlock):

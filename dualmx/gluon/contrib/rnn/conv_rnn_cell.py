@@ -8,10 +8,11 @@ from typing import Any
 from ....core.errors import ArgumentError
 from ...parameter import ParameterDict
 from ...rnn import HybridRecurrentCell
+from ...spatial import SpatialFamily
 
 
-class ConvCell(HybridRecurrentCell):
-    """Base of the convolutional cells; subclasses set `_dims`, `_gates` and `hybrid_forward`.
+class ConvCell(HybridRecurrentCell, SpatialFamily):
+    """Base of the convolutional cells; subclasses set `_gates` and `hybrid_forward`, members `ndim`.
 
     Args:
         input_shape: shape of the input without the batch axis, in the order of `conv_layout`.
@@ -28,7 +29,8 @@ class ConvCell(HybridRecurrentCell):
         ArgumentError: an even `h2h_kernel`, or a setting of another rank.
     """
 
-    _dims = 2
+    _sizes = ("i2h_pad", "i2h_dilate", "h2h_dilate")
+    _tuples_in_1d = True
     _gates = 1
     _kind = "rnn"
 
@@ -38,15 +40,15 @@ class ConvCell(HybridRecurrentCell):
         hidden_channels: int,
         i2h_kernel: Any,
         h2h_kernel: Any,
-        i2h_pad: Any,
-        i2h_dilate: Any,
-        h2h_dilate: Any,
-        i2h_weight_initializer: Any,
-        h2h_weight_initializer: Any,
-        i2h_bias_initializer: Any,
-        h2h_bias_initializer: Any,
-        conv_layout: str,
-        activation: Any,
+        i2h_pad: Any = 0,
+        i2h_dilate: Any = 1,
+        h2h_dilate: Any = 1,
+        i2h_weight_initializer: Any = None,
+        h2h_weight_initializer: Any = None,
+        i2h_bias_initializer: Any = "zeros",
+        h2h_bias_initializer: Any = "zeros",
+        conv_layout: str = "",
+        activation: Any = "tanh",
         prefix: str | None = None,
         params: ParameterDict | None = None,
     ):
@@ -86,9 +88,9 @@ class ConvCell(HybridRecurrentCell):
         return (*spatial, channels) if self._channels_last else (channels, *spatial)
 
     def _each(self, name: str, value: Any) -> tuple[int, ...]:
-        found = (value,) * self._dims if isinstance(value, int) else tuple(value)
-        if len(found) != self._dims:
-            raise ArgumentError(f"{type(self).__name__}: {name}={value}: expected an int or {self._dims} ints")
+        found = (value,) * self._ndim if isinstance(value, int) else tuple(value)
+        if len(found) != self._ndim:
+            raise ArgumentError(f"{type(self).__name__}: {name}={value}: expected an int or {self._ndim} ints")
         return found
 
     def _alias(self) -> str:
@@ -109,7 +111,7 @@ class ConvCell(HybridRecurrentCell):
         i2h_weight, h2h_weight, i2h_bias, h2h_bias = weights
         both: dict[str, Any] = {
             "num_filter": self._gates * self._hidden_channels,
-            "stride": (1,) * self._dims,
+            "stride": (1,) * self._ndim,
             "layout": self._conv_layout,
         }
         i2h = F.Convolution(
@@ -181,284 +183,43 @@ class ConvGRUStep(ConvCell):
         return output, [output]
 
 
-class Conv1DRNNCell(ConvRNNStep):
+class Conv1DRNNCell(ConvRNNStep, ndim=1):
     """Elman's network over 1-dimensional data, with convolutions; see `ConvCell` for the arguments."""
 
-    _dims = 1
 
-    def __init__(
-        self,
-        input_shape: Sequence[int],
-        hidden_channels: int,
-        i2h_kernel: Any,
-        h2h_kernel: Any,
-        i2h_pad: Any = (0,),
-        i2h_dilate: Any = (1,),
-        h2h_dilate: Any = (1,),
-        i2h_weight_initializer: Any = None,
-        h2h_weight_initializer: Any = None,
-        i2h_bias_initializer: Any = "zeros",
-        h2h_bias_initializer: Any = "zeros",
-        conv_layout: str = "NCW",
-        activation: Any = "tanh",
-        prefix: str | None = None,
-        params: ParameterDict | None = None,
-    ):
-        super().__init__(
-            input_shape, hidden_channels, i2h_kernel, h2h_kernel, i2h_pad, i2h_dilate, h2h_dilate,
-            i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, conv_layout,
-            activation, prefix, params,
-        )  # fmt: skip
-
-
-class Conv1DLSTMCell(ConvLSTMStep):
+class Conv1DLSTMCell(ConvLSTMStep, ndim=1):
     """Long short-term memory over 1-dimensional data, with convolutions; see `ConvCell` for the arguments."""
 
-    _dims = 1
 
-    def __init__(
-        self,
-        input_shape: Sequence[int],
-        hidden_channels: int,
-        i2h_kernel: Any,
-        h2h_kernel: Any,
-        i2h_pad: Any = (0,),
-        i2h_dilate: Any = (1,),
-        h2h_dilate: Any = (1,),
-        i2h_weight_initializer: Any = None,
-        h2h_weight_initializer: Any = None,
-        i2h_bias_initializer: Any = "zeros",
-        h2h_bias_initializer: Any = "zeros",
-        conv_layout: str = "NCW",
-        activation: Any = "tanh",
-        prefix: str | None = None,
-        params: ParameterDict | None = None,
-    ):
-        super().__init__(
-            input_shape, hidden_channels, i2h_kernel, h2h_kernel, i2h_pad, i2h_dilate, h2h_dilate,
-            i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, conv_layout,
-            activation, prefix, params,
-        )  # fmt: skip
-
-
-class Conv1DGRUCell(ConvGRUStep):
+class Conv1DGRUCell(ConvGRUStep, ndim=1):
     """Gated recurrent units over 1-dimensional data, with convolutions; see `ConvCell` for the arguments."""
 
-    _dims = 1
 
-    def __init__(
-        self,
-        input_shape: Sequence[int],
-        hidden_channels: int,
-        i2h_kernel: Any,
-        h2h_kernel: Any,
-        i2h_pad: Any = (0,),
-        i2h_dilate: Any = (1,),
-        h2h_dilate: Any = (1,),
-        i2h_weight_initializer: Any = None,
-        h2h_weight_initializer: Any = None,
-        i2h_bias_initializer: Any = "zeros",
-        h2h_bias_initializer: Any = "zeros",
-        conv_layout: str = "NCW",
-        activation: Any = "tanh",
-        prefix: str | None = None,
-        params: ParameterDict | None = None,
-    ):
-        super().__init__(
-            input_shape, hidden_channels, i2h_kernel, h2h_kernel, i2h_pad, i2h_dilate, h2h_dilate,
-            i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, conv_layout,
-            activation, prefix, params,
-        )  # fmt: skip
-
-
-class Conv2DRNNCell(ConvRNNStep):
+class Conv2DRNNCell(ConvRNNStep, ndim=2):
     """Elman's network over 2-dimensional data, with convolutions; see `ConvCell` for the arguments."""
 
-    _dims = 2
 
-    def __init__(
-        self,
-        input_shape: Sequence[int],
-        hidden_channels: int,
-        i2h_kernel: Any,
-        h2h_kernel: Any,
-        i2h_pad: Any = (0, 0),
-        i2h_dilate: Any = (1, 1),
-        h2h_dilate: Any = (1, 1),
-        i2h_weight_initializer: Any = None,
-        h2h_weight_initializer: Any = None,
-        i2h_bias_initializer: Any = "zeros",
-        h2h_bias_initializer: Any = "zeros",
-        conv_layout: str = "NCHW",
-        activation: Any = "tanh",
-        prefix: str | None = None,
-        params: ParameterDict | None = None,
-    ):
-        super().__init__(
-            input_shape, hidden_channels, i2h_kernel, h2h_kernel, i2h_pad, i2h_dilate, h2h_dilate,
-            i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, conv_layout,
-            activation, prefix, params,
-        )  # fmt: skip
-
-
-class Conv2DLSTMCell(ConvLSTMStep):
+class Conv2DLSTMCell(ConvLSTMStep, ndim=2):
     """Long short-term memory over 2-dimensional data, with convolutions; see `ConvCell` for the arguments."""
 
-    _dims = 2
 
-    def __init__(
-        self,
-        input_shape: Sequence[int],
-        hidden_channels: int,
-        i2h_kernel: Any,
-        h2h_kernel: Any,
-        i2h_pad: Any = (0, 0),
-        i2h_dilate: Any = (1, 1),
-        h2h_dilate: Any = (1, 1),
-        i2h_weight_initializer: Any = None,
-        h2h_weight_initializer: Any = None,
-        i2h_bias_initializer: Any = "zeros",
-        h2h_bias_initializer: Any = "zeros",
-        conv_layout: str = "NCHW",
-        activation: Any = "tanh",
-        prefix: str | None = None,
-        params: ParameterDict | None = None,
-    ):
-        super().__init__(
-            input_shape, hidden_channels, i2h_kernel, h2h_kernel, i2h_pad, i2h_dilate, h2h_dilate,
-            i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, conv_layout,
-            activation, prefix, params,
-        )  # fmt: skip
-
-
-class Conv2DGRUCell(ConvGRUStep):
+class Conv2DGRUCell(ConvGRUStep, ndim=2):
     """Gated recurrent units over 2-dimensional data, with convolutions; see `ConvCell` for the arguments."""
 
-    _dims = 2
 
-    def __init__(
-        self,
-        input_shape: Sequence[int],
-        hidden_channels: int,
-        i2h_kernel: Any,
-        h2h_kernel: Any,
-        i2h_pad: Any = (0, 0),
-        i2h_dilate: Any = (1, 1),
-        h2h_dilate: Any = (1, 1),
-        i2h_weight_initializer: Any = None,
-        h2h_weight_initializer: Any = None,
-        i2h_bias_initializer: Any = "zeros",
-        h2h_bias_initializer: Any = "zeros",
-        conv_layout: str = "NCHW",
-        activation: Any = "tanh",
-        prefix: str | None = None,
-        params: ParameterDict | None = None,
-    ):
-        super().__init__(
-            input_shape, hidden_channels, i2h_kernel, h2h_kernel, i2h_pad, i2h_dilate, h2h_dilate,
-            i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, conv_layout,
-            activation, prefix, params,
-        )  # fmt: skip
-
-
-class Conv3DRNNCell(ConvRNNStep):
+class Conv3DRNNCell(ConvRNNStep, ndim=3):
     """Elman's network over 3-dimensional data, with convolutions; see `ConvCell` for the arguments."""
 
-    _dims = 3
 
-    def __init__(
-        self,
-        input_shape: Sequence[int],
-        hidden_channels: int,
-        i2h_kernel: Any,
-        h2h_kernel: Any,
-        i2h_pad: Any = (0, 0, 0),
-        i2h_dilate: Any = (1, 1, 1),
-        h2h_dilate: Any = (1, 1, 1),
-        i2h_weight_initializer: Any = None,
-        h2h_weight_initializer: Any = None,
-        i2h_bias_initializer: Any = "zeros",
-        h2h_bias_initializer: Any = "zeros",
-        conv_layout: str = "NCDHW",
-        activation: Any = "tanh",
-        prefix: str | None = None,
-        params: ParameterDict | None = None,
-    ):
-        super().__init__(
-            input_shape, hidden_channels, i2h_kernel, h2h_kernel, i2h_pad, i2h_dilate, h2h_dilate,
-            i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, conv_layout,
-            activation, prefix, params,
-        )  # fmt: skip
-
-
-class Conv3DLSTMCell(ConvLSTMStep):
+class Conv3DLSTMCell(ConvLSTMStep, ndim=3):
     """Long short-term memory over 3-dimensional data, with convolutions; see `ConvCell` for the arguments."""
 
-    _dims = 3
 
-    def __init__(
-        self,
-        input_shape: Sequence[int],
-        hidden_channels: int,
-        i2h_kernel: Any,
-        h2h_kernel: Any,
-        i2h_pad: Any = (0, 0, 0),
-        i2h_dilate: Any = (1, 1, 1),
-        h2h_dilate: Any = (1, 1, 1),
-        i2h_weight_initializer: Any = None,
-        h2h_weight_initializer: Any = None,
-        i2h_bias_initializer: Any = "zeros",
-        h2h_bias_initializer: Any = "zeros",
-        conv_layout: str = "NCDHW",
-        activation: Any = "tanh",
-        prefix: str | None = None,
-        params: ParameterDict | None = None,
-    ):
-        super().__init__(
-            input_shape, hidden_channels, i2h_kernel, h2h_kernel, i2h_pad, i2h_dilate, h2h_dilate,
-            i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, conv_layout,
-            activation, prefix, params,
-        )  # fmt: skip
-
-
-class Conv3DGRUCell(ConvGRUStep):
+class Conv3DGRUCell(ConvGRUStep, ndim=3):
     """Gated recurrent units over 3-dimensional data, with convolutions; see `ConvCell` for the arguments."""
-
-    _dims = 3
-
-    def __init__(
-        self,
-        input_shape: Sequence[int],
-        hidden_channels: int,
-        i2h_kernel: Any,
-        h2h_kernel: Any,
-        i2h_pad: Any = (0, 0, 0),
-        i2h_dilate: Any = (1, 1, 1),
-        h2h_dilate: Any = (1, 1, 1),
-        i2h_weight_initializer: Any = None,
-        h2h_weight_initializer: Any = None,
-        i2h_bias_initializer: Any = "zeros",
-        h2h_bias_initializer: Any = "zeros",
-        conv_layout: str = "NCDHW",
-        activation: Any = "tanh",
-        prefix: str | None = None,
-        params: ParameterDict | None = None,
-    ):
-        super().__init__(
-            input_shape, hidden_channels, i2h_kernel, h2h_kernel, i2h_pad, i2h_dilate, h2h_dilate,
-            i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, conv_layout,
-            activation, prefix, params,
-        )  # fmt: skip
 
 
 __all__ = [
-    "Conv1DGRUCell",
-    "Conv1DLSTMCell",
-    "Conv1DRNNCell",
-    "Conv2DGRUCell",
-    "Conv2DLSTMCell",
-    "Conv2DRNNCell",
-    "Conv3DGRUCell",
-    "Conv3DLSTMCell",
-    "Conv3DRNNCell",
-]
+    "Conv1DGRUCell", "Conv1DLSTMCell", "Conv1DRNNCell", "Conv2DGRUCell", "Conv2DLSTMCell", "Conv2DRNNCell",
+    "Conv3DGRUCell", "Conv3DLSTMCell", "Conv3DRNNCell",
+]  # fmt: skip
