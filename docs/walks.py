@@ -22,6 +22,8 @@ from typing import Any
 PACKAGE = str(Path(__file__).resolve().parents[1] / "dualmx") + os.sep
 #: Where "before the engine" ends: at the first call of this function.
 ENGINE = ("ndarray/handle.py", "invoke")
+#: Rooms that the front ends stand on: their files are not counted where a walk ends before the engine.
+BELOW = ("core/", "op/", "ndarray/", "sparse/")
 #: Entered by every import of the process, of whatever module.
 IMPORTING = ("core/module_alias.py",)
 #: The most files that each walk may pass through.
@@ -79,7 +81,7 @@ def eager() -> tuple[list[str], list[str]]:
 
 
 def symbol() -> list[str]:
-    """Files of `sym.FullyConnected`, `bind` and `forward` before the first one of the engine."""
+    """Files of the front end that `sym.FullyConnected`, `bind` and `forward` pass through before the engine."""
     import dualmx as mx
 
     data = mx.sym.Variable("data")
@@ -90,7 +92,7 @@ def symbol() -> list[str]:
         net = mx.sym.FullyConnected(data, num_hidden=4, name="fc")
         net.bind(mx.cpu(), arrays).forward(is_train=False)
 
-    return walked(call).before_engine or []
+    return [f for f in walked(call).before_engine or [] if not f.startswith(BELOW)]
 
 
 def push() -> list[str]:

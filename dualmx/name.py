@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .symbol.names import NameManager, Prefix
+from .symbol.attributes import NameManager, Prefix
 
 __all__ = ["NameManager", "Prefix"]

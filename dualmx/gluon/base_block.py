@@ -17,7 +17,7 @@ from ..core.reader import Content
 from ..namespace import nd, sym
 from ..ndarray import NDArray
 from ..parallel import match_partition_rules
-from ..symbol.names import NameManager, Prefix
+from ..symbol.attributes import NameManager, Prefix
 from .cached_graph import CachedGraph
 from .parameter import Parameter, ParameterDict, brief
 

@@ -12,8 +12,8 @@ from ..namespace import sym
 from ..ndarray import NDArray, invoke
 from ..sparse import needs_stepwise, run_program_stepwise
 from ..symbol import Symbol
-from ..symbol.eager_fallback import EagerGraph, execute, lower_or_fallback
 from ..symbol.inference import all_shapes
+from ..symbol.lowering import EagerGraph, execute, lower_or_fallback
 from .parameter import ARRAYS_VERSION, DeferredInitializationError, Parameter, ParameterDict, brief
 from .pytree import LEAF, TreeDef, flatten, to_nd_class, unflatten, with_class_of
 

@@ -28,7 +28,7 @@ from ..sparse import (
     row_sparse_array,
     zeros,
 )
-from ..symbol.eager_fallback import execute, lower_or_fallback
+from ..symbol.lowering import execute, lower_or_fallback
 from ..symbol.symbol import Symbol
 from .generate import as_input
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.errors import ArgumentTypeError
 from ..op.registry import get_op
-from ..symbol.compose import SymbolBase
+from ..symbol.node import SymbolBase
 from ..symbol.symbol import Symbol, create
 
 

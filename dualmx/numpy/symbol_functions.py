@@ -8,7 +8,7 @@ from typing import Any
 from ..core.errors import ArgumentTypeError, UnsupportedError
 from ..op.numpy_names import BY_NUMPY
 from ..symbol import Symbol
-from ..symbol.names import NameManager
+from ..symbol.attributes import NameManager
 from .call import axes_of, is_number
 from .reductions import _name as dtype_name
 from .symbols import as_np, make_node, split_outputs

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .fluent import *  # noqa: F403
 
 from .arithmetic import NotImplementedForSymbol
-from .attributes import AttrScope
+from .attributes import AttrScope, NameManager, Prefix
 from .creation import (
     arange,
     eye,
@@ -28,7 +28,6 @@ from .creation import (
 )
 from .executor import Executor
 from .lowering import graph_call
-from .names import NameManager, Prefix
 from .symbol import Group, Symbol, Variable, create, fromjson, load, load_json, var
 
 __all__ = [

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.errors import ArgumentTypeError, MXNetError
 from ..op.registry import get_op
-from .compose import SymbolBase, create_entries
+from .node import SymbolBase, create_entries
 
 
 class NotImplementedForSymbol(MXNetError):

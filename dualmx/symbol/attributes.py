@@ -1,10 +1,10 @@
-"""String attributes of nodes: `AttrScope`, hidden keys, and parameter values as text that MXNet reads too."""
+"""Names and string attributes of nodes: `NameManager`, `AttrScope`, and parameter values as text that MXNet reads."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,16 +17,23 @@ from ..op.schema import to_dtype, to_shape
 HIDDEN_KEYS = ("ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage", "profiler_scope")
 
 
-class _ThreadScope(threading.local):
-    def __init__(self) -> None:
-        self.stack: list[AttrScope] = [AttrScope()]
+_ScopeT = TypeVar("_ScopeT")
+
+
+class _Stack(threading.local):
+    """The `with` blocks of a class that this thread is in, below one that is always there."""
+
+    def __init__(self, outermost: Callable[[], Any]):
+        self.items: list[Any] = [outermost()]
 
 
 class _CurrentProperty(type):
+    _stack: _Stack
+
     @property
-    def current(cls) -> AttrScope:
-        """The innermost attribute scope of this thread."""
-        return _active.stack[-1]
+    def current(cls: type[_ScopeT]) -> _ScopeT:
+        """The innermost one of this thread."""
+        return cls._stack.items[-1]  # pyright: ignore[reportAttributeAccessIssue]
 
 
 class AttrScope(metaclass=_CurrentProperty):
@@ -54,14 +61,14 @@ class AttrScope(metaclass=_CurrentProperty):
 
     def __enter__(self) -> AttrScope:
         self._attr = {**AttrScope.current._attr, **self._attrs}
-        _active.stack.append(self)
+        AttrScope._stack.items.append(self)
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        _active.stack.pop()
+        AttrScope._stack.items.pop()
 
 
-_active = _ThreadScope()
+AttrScope._stack = _Stack(AttrScope)
 
 
 def is_dunder(key: str) -> bool:
@@ -175,3 +182,55 @@ def parse_dtype(text: str) -> np.dtype | None:
         ArgumentTypeError: the text names no dtype.
     """
     return None if text.strip() in ("", "-1", "None") else as_dtype(to_dtype(text.strip()))
+
+
+class NameManager(metaclass=_CurrentProperty):
+    """Gives nodes without a name the next free one of their kind: `fullyconnected0`, `fullyconnected1`, …
+
+    Managers nest with `with`; each thread has its own, and each manager counts from 0. Gluon's blocks outside any
+    name scope share the counters with symbols.
+
+    Example:
+        >>> with NameManager() as names:
+        ...     names.get(None, "conv"), names.get(None, "conv"), names.get("mine", "conv")
+        ('conv0', 'conv1', 'mine')
+    """
+
+    def __init__(self) -> None:
+        self._counter: dict[str, int] = {}
+
+    def get(self, name: str | None, hint: str) -> str:
+        """Return `name` if there is one, else `hint` with the next number of that hint."""
+        if name:
+            return name
+        n = self._counter.get(hint, 0)
+        self._counter[hint] = n + 1
+        return f"{hint}{n}"
+
+    def __enter__(self) -> NameManager:
+        NameManager._stack.items.append(self)
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        NameManager._stack.items.pop()
+
+
+class Prefix(NameManager):
+    """A name manager that prepends `prefix` to every name of an operator node, explicit names included.
+
+    Example:
+        >>> with Prefix("net_") as names:
+        ...     names.get(None, "fc"), names.get("head", "fc")
+        ('net_fc0', 'net_head')
+    """
+
+    def __init__(self, prefix: str):
+        super().__init__()
+        self._prefix = prefix
+
+    def get(self, name: str | None, hint: str) -> str:
+        """Return the prefix followed by the name that a plain manager would give."""
+        return self._prefix + super().get(name, hint)
+
+
+NameManager._stack = _Stack(NameManager)

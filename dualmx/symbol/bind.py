@@ -13,11 +13,10 @@ from ..graph.infer_dtype import default_dtypes
 from ..ndarray import NDArray, zeros
 from ..ndarray.sharding import sharded_zeros
 from ..sparse import with_storage
-from .compose import SymbolBase
 from .executor import GRAD_REQS, Executor
 from .inference import initial_dtypes, initial_shapes, storage_types
 from .multi_context_executor import MultiContextExecutor, group_of, spans_contexts
-from .node import Node, split_variables, topological
+from .node import Node, SymbolBase, split_variables, topological
 
 
 def _grad_reqs(names: Sequence[str], grad_req: Any) -> list[str]:
@@ -126,7 +125,8 @@ def bind(
     shapes = dict(zip((*names, *aux_names), (a.shape for a in (*arrays, *states)), strict=True))
     infer_shapes(order, {id(n): shapes[n.name] for n in order if n.op is None})
     held = dict(zip((*names, *aux_names), (*arrays, *states), strict=True))
-    kind = MultiContextExecutor if spans_contexts(order, ctx, group2ctx, held) else Executor
+    is_split = group2ctx and spans_contexts(order, ctx, group2ctx, held)
+    kind = MultiContextExecutor if is_split else Executor
     return kind(symbol, ctx, arrays, grads, reqs, states, group2ctx)
 
 
@@ -185,5 +185,6 @@ def simple_bind(
     pool = shared_exec.aux_dict if shared_exec is not None else {}
     states = [shared(name, pool) if name in pool else new(name) for name in aux_names]
     held = dict(zip((*names, *aux_names), (*args, *states), strict=True))
-    kind = MultiContextExecutor if spans_contexts(order, ctx, group2ctx, held) else Executor
+    is_split = group2ctx and spans_contexts(order, ctx, group2ctx, held)
+    kind = MultiContextExecutor if is_split else Executor
     return kind(symbol, ctx, args, grads, reqs, states, group2ctx)

@@ -10,11 +10,9 @@ from typing import Any
 from ..core.argcheck import integer
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..op.registry import OPS
-from .attributes import AttrScope, json_key, param_text
-from .compose import create_entries, single_entry
-from .names import NameManager
-from .node import Entry, Node, topological
-from .subgraph import Subgraph, SubgraphOp
+from .attributes import AttrScope, NameManager, json_key, param_text
+from .lowering import Subgraph, SubgraphOp
+from .node import Entry, Node, create_entries, single_entry, topological
 from .symbol import Symbol, var
 
 SCOPE = "__subgraph_name__"

@@ -8,7 +8,7 @@ from typing import Any
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..op.registry import get_op
 from .arithmetic import binary, is_scalar
-from .compose import SymbolBase
+from .node import SymbolBase
 from .symbol import Symbol, create
 
 

@@ -16,10 +16,9 @@ from ..ndarray.recorder import engine, local
 from ..ndarray.tape import backward as run_backward
 from ..op.registry import Call
 from ..sparse import BaseSparseNDArray
-from .compose import SymbolBase
-from .eager_fallback import EagerGraph, execute, lower_or_fallback
 from .inference import all_shapes, output_stypes
-from .node import topological
+from .lowering import EagerGraph, execute, lower_or_fallback
+from .node import SymbolBase, topological
 from .python_nodes import PythonNodeOp
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from ..graph.infer_dtype import infer_dtypes
 from ..op.traits import StorageRule
 from ..sparse import STYPES
 from .attributes import parse_dtype, parse_partial_shape, parse_shape
-from .compose import SymbolBase
-from .node import Entry, Node, split_variables, topological
+from .node import Entry, Node, SymbolBase, split_variables, topological
 
 Shapes = list[tuple[int, ...]]
 Dtypes = list[type[Any] | None]

@@ -17,10 +17,9 @@ from ..op.registry import OPS, Op
 from ..op.schema import AUX
 from ..op.subgraph import BASES
 from .attributes import HIDDEN_KEYS, is_dunder
-from .compose import default_initializer
-from .node import Entry, Node, arity_param, present_inputs, topological
+from .lowering import Subgraph, SubgraphOp, state_positions, subgraphs_of, wiring_error
+from .node import Entry, Node, arity_param, default_initializer, present_inputs, topological
 from .python_nodes import host_op
-from .subgraph import Subgraph, SubgraphOp, state_positions, subgraphs_of, wiring_error
 
 MAX_NODES = 1 << 22
 MAX_DEPTH = 64

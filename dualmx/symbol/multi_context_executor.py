@@ -13,10 +13,9 @@ from ..ndarray import NDArray, invoke, zeros
 from ..ndarray.handle import is_tracked
 from ..ndarray.tape import backward as run_backward
 from ..op.registry import Call
-from .compose import SymbolBase
 from .executor import Executor, RecordedForward, recorded_training, without_recording
 from .lowering import EntryKey, has_unknown_shape, program_of_nodes
-from .node import Node, split_variables, topological
+from .node import Node, SymbolBase, split_variables, topological
 
 
 class Segment(NamedTuple):
@@ -65,8 +64,6 @@ def spans_contexts(
     order: Sequence[Node], ctx: Context, group2ctx: Mapping[str, Context], arrays: Mapping[str, NDArray]
 ) -> bool:
     """True if an operator is placed elsewhere than on `ctx`."""
-    if not group2ctx:
-        return False
     places = assign_contexts(order, ctx, group2ctx, arrays)
     return any(n.op and places[id(n)] is not ctx for n in order)
 

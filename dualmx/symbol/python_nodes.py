@@ -14,8 +14,7 @@ from ..ndarray.custom_op import CustomOpSpec
 from ..op.registry import Call, Op
 from ..op.schema import AUX, UNTYPED, Input
 from .attributes import is_dunder
-from .compose import SymbolBase, single_entry
-from .node import Entry, Node
+from .node import Entry, Node, SymbolBase, single_entry
 
 
 class PythonNodeCall(Call):

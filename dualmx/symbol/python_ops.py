@@ -9,9 +9,8 @@ import numpy as np
 
 from ..ndarray import NDArray
 from ..ndarray.custom_op import CustomOpSpec
-from .attributes import AttrScope, json_key, param_text
-from .compose import SymbolBase
-from .names import NameManager
+from .attributes import AttrScope, NameManager, json_key, param_text
+from .node import SymbolBase
 from .python_nodes import PythonNodeOp, host_node, host_op
 from .symbol import Symbol
 

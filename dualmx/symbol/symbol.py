@@ -20,12 +20,11 @@ from ..op.registry import Op, get_op
 from .arithmetic import NotImplementedForSymbol, binary
 from .attributes import AttrScope, is_dunder, json_key, param_text, user_visible, variable_attrs
 from .bind import bind, simple_bind
-from .compose import SymbolBase, compose, create_entries
 from .executor import Executor
 from .fluent import Fluent
 from .inference import Dtypes, Shapes, dtype_lists, shape_lists
 from .json import from_json, to_json
-from .node import Node, copy_graph, split_variables
+from .node import Node, SymbolBase, compose, copy_graph, create_entries, split_variables
 
 # Graph partitioners of MXNet; scripts name them, and XLA does their work without being told.
 BACKENDS = ("MKLDNN", "MKLDNN_QUANTIZE", "TensorRT")

@@ -113,7 +113,7 @@ CIRCLES: list[set[str]] = [
         "symbol",
         "symbol.bind",
         "symbol.creation",
-        "symbol.eager_fallback",
+        "symbol.lowering",
         "symbol.executor",
         "symbol.inference",
         "symbol.json",

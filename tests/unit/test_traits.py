@@ -23,7 +23,7 @@ FORMATS = ("contrib/onnx/", "symbol/json.py")
 # MXNet publishes these lists of names, and users pass such lists.
 PUBLISHED = ("contrib/amp/lists/",)
 # Control flow is no operator of the registry: it holds graphs, and is run by them.
-CONTROL_FLOW = ("symbol/eager_fallback.py",)
+CONTROL_FLOW = ("symbol/lowering.py",)
 KERAS = ("keras/",)  # layers and initializers of these names
 ALLOWED = (*FRONT_ENDS, *FORMATS, *PUBLISHED, *CONTROL_FLOW, *KERAS)
 

@@ -15,7 +15,7 @@ from ...namespace import nd
 from ...ndarray import NDArray, flush, invoke
 from ...op.registry import Call
 from ...parallel.pipeline import Schedule, pipeline_call
-from ...symbol.eager_fallback import EagerGraph, lower_or_fallback
+from ...symbol.lowering import EagerGraph, lower_or_fallback
 from ..base_block import Block
 from ..batch_split import split_data
 from ..cached_graph import CachedGraph
