@@ -18,8 +18,7 @@ from typing import Any
 
 from ..core.errors import FormatError, MXNetError
 from ..core.reader import Content
-from .van.decoder import Decoder
-from .van.frame import NOTICE, Message, encode
+from .van.frame import NOTICE, Decoder, Message, encode
 
 MIN_LOG_BYTES = 64 << 20  # bytes of a journal before a snapshot takes its place
 _REMEDY = "it is damaged, or of another version; begin with an empty folder"

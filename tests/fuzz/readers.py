@@ -35,8 +35,7 @@ from dualmx.ps.heartbeat import WorkerStatus
 from dualmx.ps.journal import Journal
 from dualmx.ps.scheduler_state import SchedulerState
 from dualmx.ps.server import KVServer
-from dualmx.ps.van.decoder import Decoder
-from dualmx.ps.van.frame import NOTICE, REQUEST, Message
+from dualmx.ps.van.frame import NOTICE, REQUEST, Decoder, Message
 from dualmx.text.embedding import CustomEmbedding
 from dualmx.tools import serve, status
 

@@ -18,9 +18,8 @@ from dualmx.ps.postoffice import Postoffice
 from dualmx.ps.scheduler import Scheduler
 from dualmx.ps.server import KVServer
 from dualmx.ps.store import PendingRequest, Store
-from dualmx.ps.van import decoder, frame, handshake
-from dualmx.ps.van.decoder import Decoder
-from dualmx.ps.van.frame import NOTICE, Message, encode
+from dualmx.ps.van import frame, handshake
+from dualmx.ps.van.frame import NOTICE, Decoder, Message, encode
 from dualmx.ps.van.simulator import SimNetwork
 from tests.ps.test_members import Running
 from tests.ps.test_simulated import Cluster, gradient
@@ -236,7 +235,7 @@ def test_a_wrong_secret_does_not_get_in(proven: bool, two: Running, monkeypatch:
 def test_announced_sizes_are_bounded(bounded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Security. The control waits for what the header announces."""
     if not bounded:
-        monkeypatch.setattr(decoder, "MAX_PAYLOAD", 1 << 60)
+        monkeypatch.setattr(frame, "MAX_PAYLOAD", 1 << 60)
     head = bytearray(b"".join(encode(Message(NOTICE, 0, {"op": "n"}))))[: frame.SIZE]
     fields = list(frame.HEADER.unpack(head[: frame.HEADER.size]))
     fields[6] = 1 << 50

@@ -16,8 +16,7 @@ from dualmx.core.errors import FormatError
 from dualmx.ps.codecs import Codec
 from dualmx.ps.sharding import MAX_SLICE, home_server, slice_key
 from dualmx.ps.van import frame
-from dualmx.ps.van.decoder import Decoder
-from dualmx.ps.van.frame import Message, encode, encode_for_link
+from dualmx.ps.van.frame import Decoder, Message, encode, encode_for_link
 from dualmx.ps.van.socket_van import SocketVan
 
 

@@ -11,9 +11,8 @@ import pytest
 from dualmx.ps.customer import Customer, Peer
 from dualmx.ps.server import KVServer
 from dualmx.ps.van.certificate import contexts
-from dualmx.ps.van.decoder import Decoder
 from dualmx.ps.van.encryption import CHUNK, Tls
-from dualmx.ps.van.frame import NOTICE, REPLY, REQUEST, Message, encode_for_link
+from dualmx.ps.van.frame import NOTICE, REPLY, REQUEST, Decoder, Message, encode_for_link
 from dualmx.ps.van.handshake import HandshakeResult
 from dualmx.ps.van.link import MAX_COMMITTED, Link
 from dualmx.ps.van.simulator import SimNetwork, SimVan

@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from .decoder import Decoder
 from .encryption import OVERHEAD, RECORD
-from .frame import MOST_BUFFERS, ShareFn, StreamedFrame, consume
+from .frame import MOST_BUFFERS, Decoder, ShareFn, StreamedFrame, consume
 from .handshake import HandshakeResult
 
 

@@ -6,8 +6,7 @@ import random
 from typing import Any
 
 from ...core.errors import MXNetError
-from .decoder import Decoder
-from .frame import Message, encode
+from .frame import Decoder, Message, encode
 from .van import Van
 
 

@@ -28,9 +28,8 @@ import numpy as np
 
 from ...core.errors import FormatError, MXNetError
 from .admission import BACKLOG, SECONDS, Admission
-from .decoder import Decoder
 from .encryption import CHUNK, Encryption
-from .frame import PAYLOAD_CHUNK, PING, REPLY, Message, ShareFn, encode_for_link
+from .frame import PAYLOAD_CHUNK, PING, REPLY, Decoder, Message, ShareFn, encode_for_link
 from .handshake import HandshakeError, HandshakeResult, Steps, Unanswered, client_handshake, complete, server_handshake
 from .link import Link, set_socket_options
 from .shared_memory import MIN_MAPPED_BYTES, MIN_SHARED_BYTES, Arena, ContiguousMapper, RemoteArena, available
