@@ -156,6 +156,7 @@ class Executable:
         n_leaves, offset = last.n_leaves, self.has_runtime + self.has_keys
         has_runtime, has_keys = self.has_runtime, self.has_keys
 
+        # Runtime scalars and keys are one array each: a call of many arguments costs more than the small step it makes.
         def flat(*args: Any) -> list[Any]:
             runtime = args[0] if has_runtime else None
             keys = args[has_runtime] if has_keys else None
@@ -194,6 +195,7 @@ class Executable:
             out = None
         exchange = device_axis(AXIS, group.size, group.is_multi_process) if group is not None else nullcontext()
         with x64(), lowering_on_platform(platform, library), lowering_on(mesh), exchange:
+            # `keep_unused`: leaves keep their positions, whether or not the program reads them.
             jitted = jax.jit(body, donate_argnums=tuple(taken), keep_unused=True, out_shardings=out)
             traced = jitted.trace(*specs)
             lowered = traced.lower()
@@ -208,6 +210,7 @@ class Executable:
         if listeners:
             reason, results, donated = cache_miss_reason(last), len(self.outputs), len(taken)
             where = next((s.user_line for s in reversed(steps) if s.user_line), None)
+            # a copy: a listener may remove itself while it is told
             for w in list(listeners):
                 w.compiled(
                     CompileEvent(steps, results, donated, reason, where, traced, lowered, compiled, began, seconds)

@@ -104,6 +104,7 @@ class State:
 
     def set_results(self, avals: tuple[Value, ...], tracked: bool) -> None:
         """Give the step its results."""
+        # The first result has a field of its own: recording an operator with one result then reads no tuple.
         self.outs = tuple(new_value(a, self, i, tracked) for i, a in enumerate(avals))
         if self.outs:
             self.out = self.outs[0]
@@ -153,6 +154,7 @@ class Trie:
 
     def add(self, parent: State, key: Any, made: State) -> State:
         """Link `made` as successor of `parent`; returns the winner if another thread linked one first."""
+        # `setdefault` is atomic: two threads that record the same step go on from one state, without a lock.
         self.count += 1
         return parent.next.setdefault(key, made)
 
@@ -162,6 +164,7 @@ class Trie:
         Arrays and pending traces may still refer to a state, and through its parents to all others, so the links from
         state to state are cut; what is pending keeps its own chain.
         """
+        # No recursion: a chain of states is deeper than Python's stack.
         waiting = list(self._roots.values())
         self._roots.clear()
         self.count = self.programs = 0

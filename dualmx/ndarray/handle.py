@@ -197,6 +197,7 @@ def set_array_class(cls: type[Handle]) -> None:
     array_class = cls
 
 
+# `invoke_unary`, `invoke_binary` and `invoke` repeat their ends: a call of a shared one costs much of a recording.
 def invoke_unary(call: Call, a: Handle) -> Any:
     """Record a one-input, one-result, deterministic call."""
     tr = local.trace

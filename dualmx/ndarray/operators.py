@@ -59,6 +59,7 @@ def binary(symbol: str, name: str, scalar_name: str) -> Any:
     scalars = ScalarCalls(scalar_name)
 
     def method(self: NDArray, other: Any) -> Any:
+        # The exact class first: it is the common case, and quicker to tell than by `isinstance`.
         if other.__class__ is NDArray:
             return invoke_binary(call, self, other)
         if other.__class__ in _PLAIN:

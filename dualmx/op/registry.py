@@ -173,6 +173,7 @@ class Op:
         key = (train, *(_identity_key(v) for n, v in params.items() if not self.params[n].runtime))
         if self.runtime:
             key = (*key, *(len(params[n]) for n in self.runtime if self.params[n].vector))
+        # Calls are compared by identity, so that a step of the trie hashes no parameters: there must be one of each.
         call = self.calls.get(key)
         if call is None:
             call = self.calls.setdefault(key, Call(self, dict(params), train))
@@ -240,6 +241,7 @@ class Call:
 
     def __init__(self, op: Op, params: dict[str, Any], train: bool):
         self.op, self.params, self.train = op, params, train
+        # All that recording asks is computed here once: a call is interned, and recorded many times.
         ns = SimpleNamespace(**params)
         self.n_outputs = op.outputs(ns) if callable(op.outputs) else op.outputs
         shown = op.visible(ns) if callable(op.visible) else op.visible

@@ -308,14 +308,16 @@ class KVWorker:
     ) -> PushFuture:
         """As `push`, but small arrays wait for others: until the next request, or for a moment.
 
-        With `apart`, each array holds that many terms, which the servers add up one after the other. What waits leaves
+        Each array holds `terms` terms, which the servers add up one after the other. What waits leaves
         in the order of falling `priority`.
 
         Keys that are pulled after each push are asked for at once: the value of a round tells that it is over.
         """
         with self._lock:
+            # One message holds one round of a key.
             if self._outbox is not None and not self._outbox.keys.keys().isdisjoint(arrays):
                 self.flush()
+            # A message becomes a pushpull only if all its keys were pulled after their last pushes.
             usual = True
             for key in arrays:
                 if self._prefetched:
@@ -414,6 +416,7 @@ class KVWorker:
 
     def _flush_loop(self) -> None:
         """Send what was queued and is followed by nothing."""
+        # Sleeps instead of waiting for each push: waking this thread would cost as much as the push.
         pause = COALESCE_SECONDS
         while True:
             self._waiting.wait()

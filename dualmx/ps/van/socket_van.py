@@ -269,6 +269,7 @@ class SocketVan(Van):
         with held.lock:
             held.last_sent = time.monotonic()
             try:
+                # On the caller's thread, as far as the socket accepts it: waking the van's costs more than a send.
                 if held.send_or_queue(frame, message.priority):
                     return True
             except OSError as e:
@@ -301,6 +302,7 @@ class SocketVan(Van):
             return False
         try:
             self._external_driver = True
+            # The van's own thread holds the lock while it waits in its selector, and lets go when it is woken.
             if not self._io_lock.acquire(blocking=False):
                 self._wake()
                 self._io_lock.acquire()
