@@ -126,16 +126,16 @@ class ElasticRounds:
 
         If some were forgotten since then, the history begins again: with `since`, the members `before` and the `marks`.
         """
-        told: tuple[Any, ...] = ()
+        facts: tuple[Any, ...] = ()
         if start < self.since:
-            told = self.since, self.before, [[name, *mark] for name, mark in self.marks.items()]
+            facts = self.since, self.before, [[name, *mark] for name, mark in self.marks.items()]
         first = end = bisect_left(self.history, start, key=_batch)
         size = 0
         while end < len(self.history) and size < PAGE:
             size += 1 + sum(map(len, self.history[end][1:]))  # type: ignore[arg-type]
             end += 1
         following = self.history[end][0] if end < len(self.history) else 0
-        return header(HistoryPage(self.history[first:end], following, *told))
+        return header(HistoryPage(self.history[first:end], following, *facts))
 
     def records(self) -> Iterator[dict[str, Any]]:
         """What `restore` reads, in its order."""
@@ -231,8 +231,8 @@ class GroupFormation:
             before = [rank for rank in self.members if rank in self._waiting]
             self.members = (before + sorted(self._waiting.keys() - set(before)))[: self._most or None]
             addresses = [self._waiting[rank].address for rank in self.members]
-            told = header(GroupReply(self.number, self.members, addresses))
-            self._answers += [(self._waiting.pop(rank).request, told) for rank in self.members]
+            reply = header(GroupReply(self.number, self.members, addresses))
+            self._answers += [(self._waiting.pop(rank).request, reply) for rank in self.members]
 
     def missing(self, present: Iterable[int]) -> list[int]:
         """Workers without which the next group is not formed."""
@@ -247,19 +247,19 @@ class GroupFormation:
     def pop_expired(self, now: float, present: Iterable[int]) -> list[tuple[Request, str]]:
         """Requests that have waited too long, and an error text for each; they are forgotten."""
         lacks, hasty = self._lacks(present), self._hasty(present)
-        late = {r: a for r, a in hasty.items() if a.patience and now - a.since > a.patience}
-        for rank in late:
+        expired = {r: a for r, a in hasty.items() if a.patience and now - a.since > a.patience}
+        for rank in expired:
             del self._waiting[rank]
         text = "{} did not come to the next group within {:g} s (DUALMX_DIST_TIMEOUT)"
-        return [(a.request, text.format(lacks, a.patience)) for a in late.values()]
+        return [(a.request, text.format(lacks, a.patience)) for a in expired.values()]
 
     def wait_notices(self, now: float, present: Iterable[int]) -> list[tuple[int, str]]:
         """Return links of workers that have waited long, at intervals, and whom they wait for."""
-        late = [a.request[0] for a in self._hasty(present).values() if now - a.since > WAIT_LOG_SECONDS]
-        if not late or now - self._told < WAIT_LOG_SECONDS:
+        waiting = [a.request[0] for a in self._hasty(present).values() if now - a.since > WAIT_LOG_SECONDS]
+        if not waiting or now - self._told < WAIT_LOG_SECONDS:
             return []
         self._told = now
-        return [(link, self._lacks(present)) for link in late]
+        return [(link, self._lacks(present)) for link in waiting]
 
     def _hasty(self, present: Iterable[int]) -> dict[int, _GroupRequest]:
         """Workers that do not wait for a place in a full group."""

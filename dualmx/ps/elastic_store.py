@@ -40,13 +40,13 @@ class ElasticStore(Store):
     ) -> None:  # fmt: skip
         """See `Store.put`; a new slice is as if it had been there always."""
         super().put(key, number, value, shape, mode, table)
-        held = self.shard(key, number)
-        held.completed_round = max(held.completed_round, self.batch)
+        shard = self.shard(key, number)
+        shard.completed_round = max(shard.completed_round, self.batch)
 
-    def _complete_rounds(self, held: Shard, ready: list[CompletedRound]) -> None:
+    def _complete_rounds(self, shard: Shard, ready: list[CompletedRound]) -> None:
         """Nothing is over until a worker says so."""
 
-    def _blocking_loss(self, held: Shard) -> str | None:
+    def _blocking_loss(self, shard: Shard) -> str | None:
         return None
 
     def commit_round(self, batch: int, used: Iterable[int]) -> None:
@@ -56,37 +56,37 @@ class ElasticStore(Store):
         self.batch = batch
         counted = set(used)
         ready: list[CompletedRound] = []
-        for held in self.shards.values():
-            seat = {rank: data for rank, data in held.contributions.pop(batch, {}).items() if rank in counted}
-            if seat:
-                ready.append((held, batch, -1, _sum(seat, self.alloc)))
+        for shard in self.shards.values():
+            contributed = {rank: data for rank, data in shard.contributions.pop(batch, {}).items() if rank in counted}
+            if contributed:
+                ready.append((shard, batch, -1, _sum(contributed, self.alloc)))
             else:
-                held.completed_round = batch
+                shard.completed_round = batch
         self.apply_rounds(ready)
-        for held in list(self.shards.values()):
-            self._answer_waiters(held)
+        for shard in list(self.shards.values()):
+            self._answer_waiters(shard)
 
 
 def contribution_records(number: int, store: Store) -> Iterator[Record]:
     """What was pushed to store `number` for a batch that is not over."""
-    for held in store.shards.values():
-        for turn, seat in held.contributions.items():
-            for rank, data in seat.items():
+    for shard in store.shards.values():
+        for turn, contributed in shard.contributions.items():
+            for rank, data in contributed.items():
                 rows = len(data.ids) if isinstance(data, IndexedSlices) else None
                 pieces = [data.ids, data.values] if isinstance(data, IndexedSlices) else [data]
-                record = ContributionRecord(number, held.key, held.number, turn, rank, data.dtype.name, rows)
+                record = ContributionRecord(number, shard.key, shard.number, turn, rank, data.dtype.name, rows)
                 yield header(record), [bytes_of(p) for p in pieces if p.size]
 
 
 def restore_contribution(store: Store, record: ContributionRecord, data: PayloadReader) -> None:
     """Restore what `contribution_records` wrote."""
-    held, dtype, rows = store.shard(record.key, record.number), as_dtype(record.dtype), record.rows
+    shard, dtype, rows = store.shard(record.key, record.number), as_dtype(record.dtype), record.rows
     ids = np.frombuffer(data.read(rows * INDEX.itemsize), INDEX) if rows is not None else None
-    size = held.value.size if ids is None else len(ids) * held.width
+    size = shard.value.size if ids is None else len(ids) * shard.width
     found: Gradient = np.frombuffer(data.read(size * dtype.itemsize), dtype)
     if ids is not None:
-        found = IndexedSlices(ids, found.reshape(-1, held.width), held.value.size)
-    held.contributions.setdefault(record.round, {})[record.rank] = found
+        found = IndexedSlices(ids, found.reshape(-1, shard.width), shard.value.size)
+    shard.contributions.setdefault(record.round, {})[record.rank] = found
 
 
 __all__ = ["ElasticStore", "contribution_records", "restore_contribution"]

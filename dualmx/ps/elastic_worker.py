@@ -86,12 +86,12 @@ class ElasticWorker:
         """
         if self.number:
             return
-        told = parse(BatchReply, self._ask(NEWCOMER if self._back else 0, []).meta)
+        reply = parse(BatchReply, self._ask(NEWCOMER if self._back else 0, []).meta)
         if self._back:
-            self._load_history(told.batch)
-        self._start_round(told)
+            self._load_history(reply.batch)
+        self._start_round(reply)
         if self.number > 1:
-            self._end(self.number - 1, told.used, self.stores)
+            self._end(self.number - 1, reply.used, self.stores)
 
     def sync_before_pull(self) -> None:
         """What is pulled next is the outcome of all that was pushed, and the same for all; a newcomer takes part."""
@@ -108,18 +108,18 @@ class ElasticWorker:
         """
         self.begin()
         news, self._news = self._news, {}
-        told = parse(BatchReply, self._ask(self.number, [(name, *mark) for name, mark in news.items()]).meta)
-        used = self.members if told.used == self.members else told.used
+        reply = parse(BatchReply, self._ask(self.number, [(name, *mark) for name, mark in news.items()]).meta)
+        used = self.members if reply.used == self.members else reply.used
         self.history.append(RoundRecord(self.number, self.members, used))
         self._pushed = self.contributes_zero = False
         self._forget()
-        self._start_round(told)
+        self._start_round(reply)
         self._end(self.history[-1].number, self.history[-1].counted, self.stores)
 
-    def _start_round(self, told: BatchReply) -> None:
-        self.number = told.batch
-        if told.members != self.members:  # else one list does for many batches
-            self.members = told.members
+    def _start_round(self, reply: BatchReply) -> None:
+        self.number = reply.batch
+        if reply.members != self.members:  # else one list does for many batches
+            self.members = reply.members
         if self.rank not in self.members or (self.history and self.number != self.history[-1].number + 1):
             raise FormatError(f"batch {self.number} of the workers {self.members}: not expected by worker {self.rank}")
 

@@ -61,12 +61,16 @@ class WorkerStatus:
         Raises:
             FormatError: it is not as expected.
         """
-        told: Heartbeat = SCHEDULER_PINGS.read(message)
-        sample, figures, wait = (told.at, told.rounds, told.sent, told.received), told.figures or {}, None
+        heartbeat: Heartbeat = SCHEDULER_PINGS.read(message)
+        sample, figures, wait = (
+            (heartbeat.at, heartbeat.rounds, heartbeat.sent, heartbeat.received),
+            heartbeat.figures or {},
+            None,
+        )
         if not all(map(_is_number, figures.values())):
             raise FormatError("a sign of life: figures: expected numbers")
-        if told.wait is not None:
-            seconds, where, ranks = parse(WaitStatus, told.wait)
+        if heartbeat.wait is not None:
+            seconds, where, ranks = parse(WaitStatus, heartbeat.wait)
             wait = {"seconds": round(seconds, 3), "in": _printable(where), "for": ranks}
         self._heard = time.monotonic()
         if self._samples and sample < self._samples[-1]:
@@ -85,10 +89,10 @@ class WorkerStatus:
         first, last = self._samples[0], self._samples[-1]
         seconds = last[0] - first[0]
         speeds = [(b - a) / seconds if seconds > 0 else 0.0 for a, b in zip(first[1:], last[1:], strict=True)]
-        told = {"age": round(now - self._heard, 1)}
+        status = {"age": round(now - self._heard, 1)}
         for name, count, speed in zip(COUNTS, last[1:], speeds, strict=True):
-            told |= {name: count, f"{name}_per_s": round(speed, 3)}
-        return {**told, **self._last}
+            status |= {name: count, f"{name}_per_s": round(speed, 3)}
+        return {**status, **self._last}
 
 
 def _printable(text: str) -> str:

@@ -239,7 +239,7 @@ class PeerLinks:
     def wait(self, found: Callable[[], Any], channel: str, sources: Sequence[int], what: str) -> Any:
         """Wait until `found`, called with the lock held, returns something, and return it; see `receive`."""
         began = time.monotonic()
-        told = False
+        logged = False
         with self.changed:
             got = found()
             if got is not None:
@@ -249,8 +249,8 @@ class PeerLinks:
                 while True:
                     waited = time.monotonic() - began
                     self.check(channel, sources, what, waited)
-                    if waited > WAIT_LOG_SECONDS and not told:
-                        told = True
+                    if waited > WAIT_LOG_SECONDS and not logged:
+                        logged = True
                         _log.warning(f"process {self.rank} waits in {what} for {_named(sources)} since {waited:.0f} s")
                     self.changed.wait(1.0)
                     got = found()

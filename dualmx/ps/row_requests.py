@@ -112,28 +112,28 @@ def _concat_slices(known: KeyInfo, pieces: list[RowIdsAndValues]) -> RowIdsAndVa
 # -- the server's side
 
 
-def _n_rows(held: Shard, what: str) -> int:
+def _n_rows(shard: Shard, what: str) -> int:
     """Rows of a slice."""
-    size = held.value.size
-    if held.width < 1 or size % held.width:
-        raise FormatError(f"{what} of key {held.key!r}: slice {held.number} does not consist of whole rows")
-    return size // held.width
+    size = shard.value.size
+    if shard.width < 1 or size % shard.width:
+        raise FormatError(f"{what} of key {shard.key!r}: slice {shard.number} does not consist of whole rows")
+    return size // shard.width
 
 
 def parse_row_push(store: Store, push: PushRows, data: PayloadReader) -> list[tuple[Key, int, int, IndexedSlices]]:
     """The rows of a push, `(key, slice, round, rows)`."""
     found = []
     for key, number, turn, count in push.parts:
-        held = store.shard(key, number)
-        rows, what = _n_rows(held, "push"), f"push of key {key!r}"
+        shard = store.shard(key, number)
+        rows, what = _n_rows(shard, "push"), f"push of key {key!r}"
         if not 0 <= count <= rows:
             raise FormatError(f"{what}: {count} rows of {rows}")
         ids = checked_ids(data.read(count * INDEX.itemsize), count, rows, what)
-        piece = data.read(count * held.width * held.value.dtype.itemsize)
-        if piece.nbytes != count * held.width * held.value.dtype.itemsize:
+        piece = data.read(count * shard.width * shard.value.dtype.itemsize)
+        if piece.nbytes != count * shard.width * shard.value.dtype.itemsize:
             raise FormatError(f"{what}: the numbers of its rows are missing")
-        values = np.frombuffer(piece, held.value.dtype).reshape(count, held.width)
-        found.append((key, number, turn, IndexedSlices(ids, values, held.value.size)))
+        values = np.frombuffer(piece, shard.value.dtype).reshape(count, shard.width)
+        found.append((key, number, turn, IndexedSlices(ids, values, shard.value.size)))
     return found
 
 

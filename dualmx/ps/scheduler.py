@@ -165,17 +165,17 @@ class Scheduler:
         now = time.monotonic()
         members = [m.status_dict(now) for m in sorted(self._members.values(), key=lambda m: (m.role, m.rank))]
         waiting = [{"barrier": label, "ranks": sorted(b.came)} for label, b in self._barriers.items()]
-        told = {
+        state = {
             "wanted": self._expected_members,
             "complete": self._ledger.all_joined,
             "members": members,
             "barriers": waiting,
         }
         if self._attendance is not None:
-            told["batch"] = {"number": self._attendance.number, "members": self._attendance.members}
+            state["batch"] = {"number": self._attendance.number, "members": self._attendance.members}
             waited = round(now - self._asked, 3) if self._asked else 0.0
-            told["late"] = {str(rank): waited for rank in self._attendance.missing() if waited}
-        return told
+            state["late"] = {str(rank): waited for rank in self._attendance.missing() if waited}
+        return state
 
     def on_down(self, link: int, reason: str) -> None:
         """A link broke: its member is lost unless it said goodbye, and dead unless it reconnects soon."""
@@ -315,9 +315,9 @@ class Scheduler:
         if self._attendance is None or member is None or member.role != "worker":
             raise MXNetError("only the workers of an elastic job ask for batches")
         self._attendance.mark(asked.marks)
-        told = self._attendance.request_round(member.rank, asked.ended, (link, request))
-        if told is not None:
-            self._reply(link, request, told)
+        reply = self._attendance.request_round(member.rank, asked.ended, (link, request))
+        if reply is not None:
+            self._reply(link, request, reply)
         else:
             self._asked = self._asked or time.monotonic()
             self._settle_batch()
@@ -336,8 +336,8 @@ class Scheduler:
         if attendance.try_complete(m.rank for m in self._ledger.workers() if m.present):
             self._asked = 0.0
             self._ledger.log_round()
-            for (link, request), told in attendance.pop_replies():
-                self._reply(link, request, told)
+            for (link, request), reply in attendance.pop_replies():
+                self._reply(link, request, reply)
 
     def _rejoin(self, link: int, request: int, asked: protocol.Rejoin) -> None:
         """A member reconnected."""
@@ -438,10 +438,10 @@ class Scheduler:
             if member is not None and rank not in self._skipping:
                 self._barrier(link, request, asked)
 
-    def _pass(self, link: int, request: int, told: protocol.BarrierSkip) -> None:
+    def _pass(self, link: int, request: int, skip: protocol.BarrierSkip) -> None:
         """Let a worker that came back skip some barriers: they no longer wait for it."""
         member = self._worker(link, "tell where they are")
-        member.past, member.early = told
+        member.past, member.early = skip
         self._ledger.log_member(member)
         self._reply(link, request)
         for label in list(self._barriers):
@@ -454,9 +454,9 @@ class Scheduler:
             raise MXNetError(f"only the workers of the job {what}")
         return member
 
-    def _register_address(self, link: int, request: int, told: protocol.AddressRequest) -> None:
+    def _register_address(self, link: int, request: int, asked: protocol.AddressRequest) -> None:
         """Send all workers the addresses of the others, when all have registered theirs."""
-        self._worker_addresses[self._worker(link, "meet").rank] = link, request, told.address
+        self._worker_addresses[self._worker(link, "meet").rank] = link, request, asked.address
         self._send_addresses()
 
     def _send_addresses(self) -> None:
@@ -487,8 +487,8 @@ class Scheduler:
         workers = self._ledger.workers()
         here = [m.rank for m in workers if m.present]
         self._assembly.try_form(here, [m.rank for m in workers if m.state == MemberState.LEFT])
-        for (link, request), told in self._assembly.pop_replies():
-            self._reply(link, request, told)
+        for (link, request), reply in self._assembly.pop_replies():
+            self._reply(link, request, reply)
         now = time.monotonic()
         for link, text in self._assembly.wait_notices(now, here):
             self._van.answer(link, notice(protocol.MemberNotice(MemberEvent.WAITS, "worker", 0, text)))
@@ -650,8 +650,10 @@ class Scheduler:
             self._mismatched_since = now
         elif now - self._mismatched_since > MISMATCH_SECONDS:
             self._mismatched_since = 0.0
-            told = few([f"worker {rank} at the barrier {label}" for rank, label in sorted(at.items())], "; ")
-            text = f"the workers wait for each other at different places: {told}; all must make the same calls in order"
+            places = few([f"worker {rank} at the barrier {label}" for rank, label in sorted(at.items())], "; ")
+            text = (
+                f"the workers wait for each other at different places: {places}; all must make the same calls in order"
+            )
             for label in list(self._barriers):
                 for link, request in self._barriers.pop(label).came.values():
                     self._fail(link, request, text)

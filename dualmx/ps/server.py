@@ -277,18 +277,18 @@ class KVServer:
         self._reply(link, message.request, meta, payload)
 
     def _serve_cached(
-        self, link: int, message: Message, form: HeaderTemplate, store: Store, held: Shard, pulls: bool
+        self, link: int, message: Message, form: HeaderTemplate, store: Store, shard: Shard, pulls: bool
     ) -> bool:
         """Serve the next push of a slice; False if it is not as it was."""
         rank = self.ranks.get(link)
-        good = len(message.payload) == 1 and message.payload[0].nbytes == held.value.nbytes
-        if rank is None or not good or store.shards.get((form.key, form.number)) is not held:
+        good = len(message.payload) == 1 and message.payload[0].nbytes == shard.value.nbytes
+        if rank is None or not good or store.shards.get((form.key, form.number)) is not shard:
             return False
         self._last_reply = _NONE
         who = PendingRequest(link, message.request, 1, "push and pull" if pulls else "push")
         who.since = who.noted = time.monotonic()
         self._pending[id(who)] = who
-        numbers = np.frombuffer(message.payload[0], held.value.dtype)
+        numbers = np.frombuffer(message.payload[0], shard.value.dtype)
         part = (form.key, form.number, message.meta["parts"][0][2], numbers)
         with who:
             store.push(rank, [part], who, pulls)
@@ -383,9 +383,9 @@ class KVServer:
             return {}
         store = self.stores[number]
         rounds: dict[Key, int] = {}
-        for held in store.shards.values():
-            turn = held.completed_round if store.sync else held.last_push_of.get(rank, 0)
-            rounds[held.key] = min(rounds.get(held.key, 1 << 62), turn)
+        for shard in store.shards.values():
+            turn = shard.completed_round if store.sync else shard.last_push_of.get(rank, 0)
+            rounds[shard.key] = min(rounds.get(shard.key, 1 << 62), turn)
         return {"whole": store.unsliced, "rounds": [[k, t] for k, t in rounds.items()]}
 
     # -- what outlives the server
@@ -403,8 +403,8 @@ class KVServer:
             yield header(Open(number, store.sync, store.slack)), []
             batch = store.batch if isinstance(store, ElasticStore) else 0
             yield header(StoreRecord(number, store.unsliced, list(store.setup_steps.items()), batch)), []
-            for held in store.shards.values():
-                yield shard_record(number, held)
+            for shard in store.shards.values():
+                yield shard_record(number, shard)
             if isinstance(store, ElasticStore):
                 yield from contribution_records(number, store)
             if self._control is not None:
@@ -528,20 +528,20 @@ class KVServer:
 
         `late` has the seconds that the longest request has waited for each worker.
         """
-        now, late = time.monotonic(), {}
-        held = [(store, h) for store in self.stores.values() for h in store.shards.values()]
-        for store, h in held:
-            seat = h.contributions.get(h.completed_round + 1, {})
+        now, waits = time.monotonic(), {}
+        all_shards = [(store, h) for store in self.stores.values() for h in store.shards.values()]
+        for store, h in all_shards:
+            contributed = h.contributions.get(h.completed_round + 1, {})
             for _, _, who in h.waiters if store.sync else ():
-                for rank in (r for r in store.workers if r not in seat):
-                    late[rank] = max(late.get(rank, 0.0), now - who.since)
-        pushed = {str(r): max((h.last_round_of(r) for _, h in held), default=0) for r in sorted(self.workers)}
+                for rank in (r for r in store.workers if r not in contributed):
+                    waits[rank] = max(waits.get(rank, 0.0), now - who.since)
+        pushed = {str(r): max((h.last_round_of(r) for _, h in all_shards), default=0) for r in sorted(self.workers)}
         return {
-            "stores": len(self.stores), "keys": len({(id(store), h.key) for store, h in held}),
-            "rounds": max((h.completed_round for _, h in held), default=0), "received": self.received,
+            "stores": len(self.stores), "keys": len({(id(store), h.key) for store, h in all_shards}),
+            "rounds": max((h.completed_round for _, h in all_shards), default=0), "received": self.received,
             "sent": self.sent,
-            "memory": sum(h.value.nbytes for _, h in held), "pushed": pushed,
-            "late": {str(rank): round(seconds, 3) for rank, seconds in late.items()},
+            "memory": sum(h.value.nbytes for _, h in all_shards), "pushed": pushed,
+            "late": {str(rank): round(seconds, 3) for rank, seconds in waits.items()},
         }  # fmt: skip
 
     def send_wait_notices(self) -> None:
@@ -558,9 +558,9 @@ class KVServer:
         texts: dict[int, str] = {}  # by slice
         for who in due:
             del self._pending[id(who)]
-            held = None if who.finished else who.store.awaited(who)
-            if held is not None:
-                text = texts.get(id(held)) or texts.setdefault(id(held), who.store.lacks(held))
+            shard = None if who.finished else who.store.awaited(who)
+            if shard is not None:
+                text = texts.get(id(shard)) or texts.setdefault(id(shard), who.store.lacks(shard))
                 self._van.answer(who.link, notice(WaitNotice(text, who.request)))
         now = time.monotonic()
         self._rests = now + REST * (now - began)

@@ -45,9 +45,9 @@ class IndexedSlices:
 
     def dense(self) -> np.ndarray:
         """Return the dense slice (size,)."""
-        whole = np.zeros((self.size // self.values.shape[1], self.values.shape[1]), self.dtype)
-        whole[self.ids] = self.values
-        return whole.reshape(-1)
+        table = np.zeros((self.size // self.values.shape[1], self.values.shape[1]), self.dtype)
+        table[self.ids] = self.values
+        return table.reshape(-1)
 
     def pick(self, ids: np.ndarray) -> np.ndarray:
         """The rows `ids` (k, width)."""
@@ -118,9 +118,9 @@ class TableSnapshot:
 
     def dense(self) -> np.ndarray:
         """Return the dense slice (size,)."""
-        whole = self._table.dense().reshape(-1, self._rows.values.shape[1]).copy()
-        whole[self._rows.ids] = self._rows.values
-        return whole.reshape(-1)
+        table = self._table.dense().reshape(-1, self._rows.values.shape[1]).copy()
+        table[self._rows.ids] = self._rows.values
+        return table.reshape(-1)
 
     def pick(self, ids: np.ndarray) -> np.ndarray:
         """The rows `ids` (k, width)."""

@@ -104,19 +104,19 @@ def _summary(job: dict[str, Any], first: dict[int, Any], last: dict[int, Any], s
     totals |= {what: round(sum(s[what] for s in last.values())) for what in ("received_per_s", "sent_per_s")}
     workers = {str(m["rank"]): m["pulse"] for m in job["members"] if m["role"] == "worker" and m.get("pulse")}
     here = {str(m["rank"]) for m in job["members"] if m["role"] == "worker" and m["state"] == "alive"}
-    told = [pulse for rank, pulse in workers.items() if rank in here]
-    if not job["wanted"]["server"] and told:
-        totals = {what: max(pulse[what] for pulse in told) for what in ("rounds", "rounds_per_s")}
-        totals |= {f"{what}_per_s": round(sum(p[f"{what}_per_s"] for p in told)) for what in ("received", "sent")}
-    late = _stragglers({rank: pulse["wait"] for rank, pulse in workers.items() if rank in here and pulse["wait"]})
+    pulses = [pulse for rank, pulse in workers.items() if rank in here]
+    if not job["wanted"]["server"] and pulses:
+        totals = {what: max(pulse[what] for pulse in pulses) for what in ("rounds", "rounds_per_s")}
+        totals |= {f"{what}_per_s": round(sum(p[f"{what}_per_s"] for p in pulses)) for what in ("received", "sent")}
+    stragglers = _stragglers({rank: pulse["wait"] for rank, pulse in workers.items() if rank in here and pulse["wait"]})
     pushed: dict[str, int] = {}
     for s in last.values():
         for rank, waited in s["late"].items():
-            late[rank] = max(late.get(rank, 0.0), waited)
+            stragglers[rank] = max(stragglers.get(rank, 0.0), waited)
         for rank, turn in s["pushed"].items():
             pushed[rank] = max(pushed.get(rank, 0), turn)
     for rank, waited in job.get("late", {}).items():
-        late[rank] = max(late.get(rank, 0.0), waited)
+        stragglers[rank] = max(stragglers.get(rank, 0.0), waited)
     more = {"batch": job["batch"]} if "batch" in job else {}
     members = []
     for m in job["members"]:
@@ -125,19 +125,19 @@ def _summary(job: dict[str, Any], first: dict[int, Any], last: dict[int, Any], s
     return {
         "complete": job["complete"], "wanted": job["wanted"], "members": members, "barriers": job["barriers"],
         **totals, "pushed": pushed, "behind": {rank: max(pushed.values()) - turn for rank, turn in pushed.items()},
-        "stragglers": {rank: waited for rank, waited in sorted(late.items()) if waited > MIN_LATE_SECONDS},
+        "stragglers": {rank: waited for rank, waited in sorted(stragglers.items()) if waited > MIN_LATE_SECONDS},
         "servers": {str(rank): s for rank, s in last.items()}, "workers": workers, **more,
     }  # fmt: skip
 
 
 def _stragglers(waits: dict[str, dict[str, Any]]) -> dict[str, float]:
     """Return workers that others wait for, with the time; a worker that waits itself is no cause."""
-    late: dict[str, float] = {}
+    found: dict[str, float] = {}
     stuck = {rank for rank, wait in waits.items() if wait["seconds"] > MIN_LATE_SECONDS}
     for wait in waits.values():
         for rank in {str(rank) for rank in wait["for"]} - stuck:
-            late[rank] = max(late.get(rank, 0.0), wait["seconds"])
-    return late
+            found[rank] = max(found.get(rank, 0.0), wait["seconds"])
+    return found
 
 
 __all__ = ["query_status", "summary"]

@@ -86,7 +86,7 @@ class Shard:
 
     def last_round_of(self, rank: int) -> int:
         """Last round that a worker has pushed."""
-        waiting = (turn for turn, seat in self.contributions.items() if rank in seat)
+        waiting = (turn for turn, contributed in self.contributions.items() if rank in contributed)
         return max(self.completed_round, self.last_push_of.get(rank, 0), *waiting)
 
 
@@ -177,68 +177,70 @@ class Store:
             raise MXNetError(self.failure)
         slices = []
         for key, number, _, data in parts:
-            held = self.shards.get((key, number)) or self.shard(key, number)
-            if data.shape[-1:] != held.value.shape or data.dtype != held.value.dtype:
+            shard = self.shards.get((key, number)) or self.shard(key, number)
+            if data.shape[-1:] != shard.value.shape or data.dtype != shard.value.dtype:
                 raise FormatError(
                     f"push of key {key!r}: {data.dtype.name}[{data.size}], expected "
-                    f"{held.value.dtype.name}[{held.value.size}]"
+                    f"{shard.value.dtype.name}[{shard.value.size}]"
                 )
-            slices.append(held)
+            slices.append(shard)
         ready: list[CompletedRound] = []
         answered: list[int] = []
         request.store, request.slices, request.turns = self, slices, answered
-        for position, (held, (_, _, turn, data)) in enumerate(zip(slices, parts, strict=True)):
+        for position, (shard, (_, _, turn, data)) in enumerate(zip(slices, parts, strict=True)):
             answered.append(0 if self.acks_on_arrival else turn if self.sync else self._round_to_await(turn))
-            held.waiters.append((answered[position], position if pulls else -1, request))
+            shard.waiters.append((answered[position], position if pulls else -1, request))
             if self.sync:
-                self._add_contribution(held, turn, rank, data)
-                self._complete_rounds(held, ready)
-            elif turn > held.last_push_of.get(rank, 0):
-                held.last_push_of[rank] = turn
-                ready.append((held, turn, rank, data))
+                self._add_contribution(shard, turn, rank, data)
+                self._complete_rounds(shard, ready)
+            elif turn > shard.last_push_of.get(rank, 0):
+                shard.last_push_of[rank] = turn
+                ready.append((shard, turn, rank, data))
         if ready:
             self.apply_rounds(ready)
         if self.failure is not None:
             raise MXNetError(self.failure)
         if request.unready_parts == 0:
             self._finish(request)
-        for held, turn in zip(slices, answered, strict=True):
-            if not self.sync or self.lost_workers or turn <= held.completed_round:  # else nobody was waiting for it
-                self._answer_waiters(held)
+        for shard, turn in zip(slices, answered, strict=True):
+            if not self.sync or self.lost_workers or turn <= shard.completed_round:  # else nobody was waiting for it
+                self._answer_waiters(shard)
 
     def _round_to_await(self, turn: int) -> int:
         """The round that must be over before a worker that has pushed `turn` rounds is answered."""
         return turn if self.sync else 0 if self.slack is None else turn - self.slack
 
-    def _slowest_round(self, held: Shard) -> int:
+    def _slowest_round(self, shard: Shard) -> int:
         """How often the slowest worker has pushed a slice."""
-        return min((held.last_push_of.get(rank, 0) for rank in self.workers), default=0)
+        return min((shard.last_push_of.get(rank, 0) for rank in self.workers), default=0)
 
-    def _add_contribution(self, held: Shard, turn: int, rank: int, data: Gradient) -> None:
+    def _add_contribution(self, shard: Shard, turn: int, rank: int, data: Gradient) -> None:
         """Note a push, unless it is there or its round is over."""
-        if turn > held.completed_round:
-            held.contributions.setdefault(turn, {}).setdefault(rank, data)
+        if turn > shard.completed_round:
+            shard.contributions.setdefault(turn, {}).setdefault(rank, data)
 
-    def _complete_rounds(self, held: Shard, ready: list[CompletedRound]) -> None:
+    def _complete_rounds(self, shard: Shard, ready: list[CompletedRound]) -> None:
         """Complete the rounds of a slice that nobody is missing from."""
-        while (seat := held.contributions.get(held.completed_round + 1)) and len(seat) >= len(self.workers):
-            if not seat.keys() >= set(self.workers):
+        while (contributed := shard.contributions.get(shard.completed_round + 1)) and len(contributed) >= len(
+            self.workers
+        ):
+            if not contributed.keys() >= set(self.workers):
                 return
-            held.completed_round += 1
+            shard.completed_round += 1
             ready.append(
-                (held, held.completed_round, -1, self._round_sum(held.contributions.pop(held.completed_round)))
+                (shard, shard.completed_round, -1, self._round_sum(shard.contributions.pop(shard.completed_round)))
             )
 
-    def _round_sum(self, seat: dict[int, Gradient]) -> Gradient | list[Gradient]:
+    def _round_sum(self, contributed: dict[int, Gradient]) -> Gradient | list[Gradient]:
         """The sum of a round; its terms where the update adds them up, which saves a walk through memory."""
         if self.updater_sums and self.log_rounds is None:
-            terms = list(map(seat.__getitem__, sorted(seat)))
+            terms = list(map(contributed.__getitem__, sorted(contributed)))
             for term in terms:
                 if isinstance(term, IndexedSlices) or term.ndim > 1:
                     break
             else:
                 return terms
-        return _sum(seat, self.alloc)
+        return _sum(contributed, self.alloc)
 
     def apply_rounds(self, ready: list[CompletedRound]) -> None:
         """Store sums, or update by them, in the order of their rounds."""
@@ -250,32 +252,32 @@ class Store:
                 values = [np.array(total) if o else total for o, (*_, total) in zip(own, batch, strict=True)]
             else:
                 try:
-                    values = self.apply([(held, total) for held, _, _, total in batch])
+                    values = self.apply([(shard, total) for shard, _, _, total in batch])
                 except Exception as e:
                     self._give_up(f"the update failed on the server: {type(e).__name__}: {e}")
                     return
-            for (held, turn, rank, _), value in zip(batch, values, strict=True):
-                same = value is held.value and isinstance(value, MutableTable)
-                held.previous_value = (value.previous() if same else held.value) if self.keep_previous else None
-                held.value = value
+            for (shard, turn, rank, _), value in zip(batch, values, strict=True):
+                same = value is shard.value and isinstance(value, MutableTable)
+                shard.previous_value = (value.previous() if same else shard.value) if self.keep_previous else None
+                shard.value = value
                 if rank < 0:
-                    held.completed_round = turn
+                    shard.completed_round = turn
                 else:
-                    held.last_push_of[rank] = turn
+                    shard.last_push_of[rank] = turn
                     if self.slack is not None:
-                        held.completed_round = self._slowest_round(held)
+                        shard.completed_round = self._slowest_round(shard)
             if self.log_rounds is not None:
                 self.log_rounds(batch)
             ready = later
 
     def _give_up(self, reason: str) -> None:
         self.failure = reason
-        for held in list(self.shards.values()):
-            for _, _, who in held.waiters:
+        for shard in list(self.shards.values()):
+            for _, _, who in shard.waiters:
                 if not who.finished:
                     who.finished = True
                     self._failed(who, reason)
-            held.waiters = []
+            shard.waiters = []
 
     # -- pulls
 
@@ -285,42 +287,42 @@ class Store:
         slices = [self.shard(key, number) for key, number, _ in parts]
         turns = [self._round_to_await(turn) for _, _, turn in parts]
         who.store, who.slices, who.turns = self, slices, turns
-        for position, (held, turn) in enumerate(zip(slices, turns, strict=True)):
-            held.waiters.append((turn, position, who))
-        for held in slices:
-            self._answer_waiters(held)
+        for position, (shard, turn) in enumerate(zip(slices, turns, strict=True)):
+            shard.waiters.append((turn, position, who))
+        for shard in slices:
+            self._answer_waiters(shard)
 
-    def _answer_waiters(self, held: Shard) -> None:
+    def _answer_waiters(self, shard: Shard) -> None:
         """Answer waiters of complete rounds, and fail those whose rounds can never be completed."""
         still = []
-        for turn, position, who in held.waiters:
+        for turn, position, who in shard.waiters:
             if who.finished:
                 continue
-            if turn <= held.completed_round:
+            if turn <= shard.completed_round:
                 if position >= 0:
-                    behind = self.sync and turn == held.completed_round - 1 and held.previous_value is not None
-                    value = held.previous_value if behind and held.previous_value is not None else held.value
+                    behind = self.sync and turn == shard.completed_round - 1 and shard.previous_value is not None
+                    value = shard.previous_value if behind and shard.previous_value is not None else shard.value
                     if who.rows is not None:
-                        who.values[position] = select_rows(value, who.rows[position], held.width)
+                        who.values[position] = select_rows(value, who.rows[position], shard.width)
                     else:
                         who.values[position] = value if type(value) is np.ndarray else dense(value)
                 who.unready_parts -= 1
                 if who.unready_parts == 0:
                     who.finished = True
                     self._done(who)
-            elif (lost := self._blocking_loss(held)) is not None:
+            elif (lost := self._blocking_loss(shard)) is not None:
                 who.finished = True
-                self._failed(who, f"round {held.completed_round + 1} of key {held.key!r} cannot be completed: {lost}")
+                self._failed(who, f"round {shard.completed_round + 1} of key {shard.key!r} cannot be completed: {lost}")
             else:
                 still.append((turn, position, who))
-        held.waiters = still
+        shard.waiters = still
 
     def _finish(self, who: PendingRequest) -> None:
         if not who.finished:
             who.finished = True
             self._done(who)
 
-    def _blocking_loss(self, held: Shard) -> str | None:
+    def _blocking_loss(self, shard: Shard) -> str | None:
         """Why the next round of a slice will never be closed."""
         if not self.lost_workers:
             return None
@@ -328,18 +330,18 @@ class Store:
             behind = (
                 r
                 for r in sorted(self.lost_workers)
-                if r in self.workers and held.last_push_of.get(r, 0) <= held.completed_round
+                if r in self.workers and shard.last_push_of.get(r, 0) <= shard.completed_round
             )
             return next((self.lost_workers[r] for r in behind), None)
-        seat = held.contributions.get(held.completed_round + 1, {})
-        return next((reason for rank, reason in sorted(self.lost_workers.items()) if rank not in seat), None)
+        contributed = shard.contributions.get(shard.completed_round + 1, {})
+        return next((reason for rank, reason in sorted(self.lost_workers.items()) if rank not in contributed), None)
 
     def fail_worker(self, rank: int, reason: str) -> None:
         """Worker `rank` will push no more: fail what waits for it. Without rounds (async) nothing does."""
         self.lost_workers.setdefault(rank, reason)
         if self.sync or self.slack is not None:
-            for held in list(self.shards.values()):
-                self._answer_waiters(held)
+            for shard in list(self.shards.values()):
+                self._answer_waiters(shard)
 
     def remove_worker(self, rank: int) -> None:
         """Continue without worker `rank`; its pushes count."""
@@ -347,33 +349,33 @@ class Store:
             return
         self.workers.remove(rank)
         if self.slack is not None and self.workers:
-            for held in list(self.shards.values()):
-                held.completed_round = self._slowest_round(held)
-                self._answer_waiters(held)
+            for shard in list(self.shards.values()):
+                shard.completed_round = self._slowest_round(shard)
+                self._answer_waiters(shard)
         if self.sync and self.workers:
             ready: list[CompletedRound] = []
-            for held in self.shards.values():
-                self._complete_rounds(held, ready)
+            for shard in self.shards.values():
+                self._complete_rounds(shard, ready)
             self.apply_rounds(ready)
-            for held in list(self.shards.values()):
-                self._answer_waiters(held)
+            for shard in list(self.shards.values()):
+                self._answer_waiters(shard)
 
     def awaited(self, who: PendingRequest) -> Shard | None:
         """A slice whose round a request waits for, if there is one."""
         return next((h for h, turn in zip(who.slices, who.turns, strict=True) if turn > h.completed_round), None)
 
-    def lacks(self, held: Shard) -> str:
+    def lacks(self, shard: Shard) -> str:
         """Whose pushes the next round of a slice lacks, in words."""
-        seat = held.contributions.get(held.completed_round + 1, {})
+        contributed = shard.contributions.get(shard.completed_round + 1, {})
         if self.slack is not None:
-            seat = {r: None for r in self.workers if held.last_push_of.get(r, 0) > held.completed_round}
-        ranks = few([str(r) for r in self.workers if r not in seat])
-        return f"round {held.completed_round + 1} of key {held.key!r} still lacks the push of worker {ranks}"
+            contributed = {r: None for r in self.workers if shard.last_push_of.get(r, 0) > shard.completed_round}
+        ranks = few([str(r) for r in self.workers if r not in contributed])
+        return f"round {shard.completed_round + 1} of key {shard.key!r} still lacks the push of worker {ranks}"
 
     def describe_wait(self, who: PendingRequest) -> str | None:
         """What a waiting request waits for, in words."""
-        held = self.awaited(who)
-        return None if held is None else self.lacks(held)
+        shard = self.awaited(who)
+        return None if shard is None else self.lacks(shard)
 
 
 def _split_repeats(ready: list[CompletedRound]) -> tuple[list[CompletedRound], list[CompletedRound]]:
@@ -402,9 +404,9 @@ def _take(nbytes: int) -> np.ndarray:
     return np.empty(nbytes, np.uint8)
 
 
-def _sum(seat: dict[int, Gradient], take: Callable[[int], np.ndarray] = _take) -> Gradient:
+def _sum(contributed: dict[int, Gradient], take: Callable[[int], np.ndarray] = _take) -> Gradient:
     """Add the pushes of a round in the order of ranks; 16-bit floats in float32."""
-    parts = [seat[rank] for rank in sorted(seat)]
+    parts = [contributed[rank] for rank in sorted(contributed)]
     rows = [p for p in parts if isinstance(p, IndexedSlices)]
     if len(rows) == len(parts):
         return sum_pushes(rows)
@@ -443,20 +445,20 @@ def rounds_record(number: int, closed: list[CompletedRound]) -> Record:
     """Rounds of store `number` that are over, with their sums."""
     parts: list[list[Any]] = []
     payload: list[Any] = []
-    for held, turn, rank, total in closed:
+    for shard, turn, rank, total in closed:
         pieces = [total.ids, total.values] if isinstance(total, IndexedSlices) else [total]
         count = [len(total.ids)] if isinstance(total, IndexedSlices) else []
-        parts.append([held.key, held.number, turn, rank, total.dtype.name, *count])
+        parts.append([shard.key, shard.number, turn, rank, total.dtype.name, *count])
         payload += [bytes_of(p) for p in pieces if p.size]
     return header(SumRecord(number, parts)), payload
 
 
-def shard_record(number: int, held: Shard) -> Record:
+def shard_record(number: int, shard: Shard) -> Record:
     """A slice of store `number`."""
-    values = [dense(v) for v in (held.value, held.previous_value) if v is not None]
+    values = [dense(v) for v in (shard.value, shard.previous_value) if v is not None]
     record = ShardRecord(
-        number, held.key, held.number, held.value.dtype.name, list(held.shape), len(values) == 2, held.completed_round,
-        list(held.last_push_of.items()), held.is_row_sparse,
+        number, shard.key, shard.number, shard.value.dtype.name, list(shard.shape), len(values) == 2,
+        shard.completed_round, list(shard.last_push_of.items()), shard.is_row_sparse,
     )  # fmt: skip
     return header(record), [v.view(np.uint8) for v in values if v.size]
 
@@ -466,24 +468,24 @@ def restore_shard(store: Store, record: ShardRecord, message: Message) -> None:
     dtype = as_dtype(record.dtype)
     values = np.frombuffer(message.data(), dtype).copy() if message.payload else np.empty(0, dtype)
     half = values.size // 2 if record.two else values.size
-    held = Shard(record.key, record.number, values[:half], tuple(record.shape))
-    held.previous_value = values[half:] if record.two else None
-    held.completed_round, held.is_row_sparse = record.closed, record.table
-    held.last_push_of = dict(record.seen)
-    store.shards[record.key, record.number] = held
+    shard = Shard(record.key, record.number, values[:half], tuple(record.shape))
+    shard.previous_value = values[half:] if record.two else None
+    shard.completed_round, shard.is_row_sparse = record.closed, record.table
+    shard.last_push_of = dict(record.seen)
+    store.shards[record.key, record.number] = shard
 
 
 def restore_rounds(store: Store, parts: list[list[Any]], data: PayloadReader) -> None:
     """Restore completed rounds from a `rounds_record`."""
     closed: list[CompletedRound] = []
     for key, number, turn, rank, name, *count in parts:
-        held, dtype = store.shard(key, number), as_dtype(name)
+        shard, dtype = store.shard(key, number), as_dtype(name)
         ids = np.frombuffer(data.read(count[0] * INDEX.itemsize), INDEX) if count else None
-        size = held.value.size if ids is None else len(ids) * held.width
+        size = shard.value.size if ids is None else len(ids) * shard.width
         total = np.frombuffer(data.read(size * dtype.itemsize), dtype)
         if ids is not None:
-            total = IndexedSlices(ids, total.reshape(-1, held.width), held.value.size)
-        closed.append((held, turn, rank, total))
+            total = IndexedSlices(ids, total.reshape(-1, shard.width), shard.value.size)
+        closed.append((shard, turn, rank, total))
     store.apply_rounds(closed)
 
 

@@ -398,11 +398,11 @@ class KVWorker:
         if form is None:
             form = HeaderTemplate(header(batches.record), key, number)
             self._header_templates[op, store, key] = form
-        told = form.with_round(turn)
+        header_fields = form.with_round(turn)
         if priority:
-            told = {**told, "priority": priority}
+            header_fields = {**header_fields, "priority": priority}
         what = f"kvstore.{batches.what} of key {key!r}, round {turn}, at server {server}"
-        ticket = self._customer.send_request(self.servers[server], what, told, (data,), priority)
+        ticket = self._customer.send_request(self.servers[server], what, header_fields, (data,), priority)
         batches.queued.requests = [ticket]
         if op is PushOp.PUSHPULL:
             self._prefetched[store, key] = SingleShardFuture(self, self.keys[store, key], ticket)

@@ -168,8 +168,8 @@ class WorkerNode(Postoffice):
             own = self.job.own_host()
             self._peers = PeerLinks(self._van, self.rank, self.job.workers, self.job.timeout, traffic=self.counters)
             address = self._peers.listen(self.job.bind_host(own), own)
-            told = self._asked("meeting the other workers", protocol.AddressRequest(address), self.job.start + 10)
-            found = told.field("addresses", list)
+            reply = self._asked("meeting the other workers", protocol.AddressRequest(address), self.job.start + 10)
+            found = reply.field("addresses", list)
             if len(found) != self.job.workers or not all(isinstance(a, dict) for a in found):
                 raise FormatError("the scheduler sent no list of the workers")
             self._peers.connect(found, self.job.start)
@@ -193,11 +193,11 @@ class WorkerNode(Postoffice):
         self._previous_group, self._peers = former, peers
         self._listen_address = self._listen_address or peers.listen(self.job.bind_host(own), own)
         asked = protocol.GroupRequest(peers.group, self._listen_address, timeout)
-        told = self._asked("forming a group of the workers", asked, timeout + 10 if timeout else 0)
-        if told.meta.get("over") is True:
+        reply = self._asked("forming a group of the workers", asked, timeout + 10 if timeout else 0)
+        if reply.meta.get("over") is True:
             _log.warning("worker %d: the others have finished; there is nothing left to do", self.rank)
             raise SystemExit(0)
-        group, workers, addresses = parse(protocol.GroupReply, told.meta)
+        group, workers, addresses = parse(protocol.GroupReply, reply.meta)
         if self.rank not in workers or len(addresses) != len(workers):
             raise FormatError("the scheduler sent no list of the workers")
         peers.set_ranks(group, workers.index(self.rank), workers)
@@ -277,8 +277,8 @@ class WorkerNode(Postoffice):
         if lockstep or idle:
             if not lockstep:
                 self._barriers, self._skips = 0, True
-            told = header(protocol.BarrierSkip(at if lockstep else -1, not lockstep))
-            self._customer.send_request(self._scheduler, "telling where this worker is", told)
+            notice = header(protocol.BarrierSkip(at if lockstep else -1, not lockstep))
+            self._customer.send_request(self._scheduler, "telling where this worker is", notice)
 
     def forked(self) -> None:
         """In a forked child: the place is the parent's, and every call that needs it is an error."""
