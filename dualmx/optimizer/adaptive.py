@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 from ..core.errors import ArgumentError
 from ..ndarray import NDArray, zeros
 from .optimizer import register
 from .rule_optimizer import Formula, RuleOptimizer, Update
-
-
-@lru_cache(maxsize=1024)
-def _bias_correction(beta1: float, beta2: float, t: int) -> float:
-    """Factor of Adam's rate in update number `t` of a parameter."""
-    return (1.0 - beta2**t) ** 0.5 / (1.0 - beta1**t)
 
 
 @register
@@ -57,9 +50,11 @@ class Adam(RuleOptimizer):
         self.epsilon = epsilon
         self.lazy_update = lazy_update
 
-    def rates(self, index: Any, lr: float, state: Any) -> tuple[float, ...]:
-        """The rate, with the bias correction of the next update."""
-        return (lr * _bias_correction(self.beta1, self.beta2, self._index_update_count[index]),)
+    def rates(self, indices: Sequence[Any], lrs: Sequence[float], states: Sequence[Any]) -> list[tuple[float, ...]]:
+        """The rates, with the bias correction of the next update."""
+        counts = [self._index_update_count[i] for i in indices]
+        factors = {t: (1.0 - self.beta2**t) ** 0.5 / (1.0 - self.beta1**t) for t in set(counts)}
+        return [(lr * factors[t],) for lr, t in zip(lrs, counts, strict=True)]
 
 
 @register
@@ -81,9 +76,9 @@ class AdaGrad(RuleOptimizer):
         """The history, a float32 array at least."""
         return super().create_state(index, weight)[0]
 
-    def settings(self, known: Formula, index: Any) -> dict[str, Any]:
-        """The hyperparameters of a parameter that are compiled in, but its decay."""
-        return {**super().settings(known, index), "epsilon": self.float_stable_eps}
+    def settings(self, known: Formula) -> dict[str, Any]:
+        """The hyperparameters that are compiled in, but the decay."""
+        return {**super().settings(known), "epsilon": self.float_stable_eps}
 
 
 @register
@@ -107,9 +102,9 @@ class GroupAdaGrad(RuleOptimizer):
             raise ArgumentError(f"GroupAdaGrad: weight {index!r} has shape {weight.shape}: expected 2 axes")
         return zeros((weight.shape[0], 1), ctx=weight.context)
 
-    def settings(self, known: Formula, index: Any) -> dict[str, Any]:
-        """The hyperparameters of a parameter that are compiled in, but its decay."""
-        return {**super().settings(known, index), "epsilon": self.float_stable_eps}
+    def settings(self, known: Formula) -> dict[str, Any]:
+        """The hyperparameters that are compiled in, but the decay."""
+        return {**super().settings(known), "epsilon": self.float_stable_eps}
 
     def _updates(
         self, indices: Sequence[Any], weights: Any, grads: Any, states: Any, lrs: Any, wds: Sequence[float]
@@ -155,13 +150,13 @@ class RMSProp(RuleOptimizer):
         self.epsilon = epsilon
         self.clip_weights = clip_weights
 
-    def formula_of(self, state: Any) -> str:
-        """Name of the operator that updates a parameter with this state."""
-        return "rmspropalex_update" if self.centered else "rmsprop_update"
+    def formulas(self, states: Sequence[Any]) -> list[str]:
+        """Names of the operators that update parameters with these states."""
+        return ["rmspropalex_update" if self.centered else "rmsprop_update"] * len(states)
 
-    def settings(self, known: Formula, index: Any) -> dict[str, Any]:
-        """The hyperparameters of a parameter that are compiled in, but its decay."""
-        return {**super().settings(known, index), "clip_weights": self.clip_weights or -1.0}
+    def settings(self, known: Formula) -> dict[str, Any]:
+        """The hyperparameters that are compiled in, but the decay."""
+        return {**super().settings(known), "clip_weights": self.clip_weights or -1.0}
 
 
 @register
@@ -204,9 +199,10 @@ class Adamax(RuleOptimizer):
         self.beta1 = beta1
         self.beta2 = beta2
 
-    def rates(self, index: Any, lr: float, state: Any) -> tuple[float, ...]:
-        """The rate, with the bias correction of the next update."""
-        return (lr / (1.0 - self.beta1 ** self._index_update_count[index]),)
+    def rates(self, indices: Sequence[Any], lrs: Sequence[float], states: Sequence[Any]) -> list[tuple[float, ...]]:
+        """The rates, with the bias correction of the next update."""
+        counts = self._index_update_count
+        return [(lr / (1.0 - self.beta1 ** counts[i]),) for i, lr in zip(indices, lrs, strict=True)]
 
 
 @register
@@ -262,8 +258,11 @@ class Nadam(RuleOptimizer):
             s += 1
         return product * self._momentum(t) ** (turn + 1)
 
-    def rates(self, index: Any, lr: float, state: Any) -> tuple[float, ...]:
-        """The rate, and the factors of gradient, mean and variance in the next update."""
+    def rates(self, indices: Sequence[Any], lrs: Sequence[float], states: Sequence[Any]) -> list[tuple[float, ...]]:
+        """The rates, and the factors of gradient, mean and variance in the next updates."""
+        return [self._factors(i, lr) for i, lr in zip(indices, lrs, strict=True)]
+
+    def _factors(self, index: Any, lr: float) -> tuple[float, ...]:
         t = self._index_update_count[index]
         now, then = self._momentum(t), self._momentum(t + 1)
         if self._products is None:
@@ -325,6 +324,6 @@ class FTML(RuleOptimizer):
         self.beta2 = beta2
         self.epsilon = epsilon
 
-    def rates(self, index: Any, lr: float, state: Any) -> tuple[float, ...]:
-        """The rate and the number of the next update."""
-        return lr, self._index_update_count[index]
+    def rates(self, indices: Sequence[Any], lrs: Sequence[float], states: Sequence[Any]) -> list[tuple[float, ...]]:
+        """The rates and the numbers of the next updates."""
+        return [(lr, self._index_update_count[i]) for i, lr in zip(indices, lrs, strict=True)]

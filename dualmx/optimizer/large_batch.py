@@ -11,7 +11,7 @@ from ..ndarray import NDArray
 from ..sparse import invoke_out
 from .hooks import defines_update_alone, is_asked
 from .optimizer import Optimizer, register, update_call, zeros_like
-from .rule_optimizer import Formula, ImplOptimizer
+from .rule_optimizer import ImplOptimizer
 from .sgd import SGD
 
 
@@ -67,9 +67,9 @@ class LAMB(ImplOptimizer):
         each = [super(LAMB, self)._count_and_ask(i) for i in index]
         return [lr for (lr,), _ in each], [wd for _, (wd,) in each]
 
-    def rates(self, index: Any, lr: float, state: Any) -> tuple[float, ...]:
-        """The rate and the number of the next update."""
-        return lr, self._index_update_count[index]
+    def rates(self, indices: Sequence[Any], lrs: Sequence[float], states: Sequence[Any]) -> list[tuple[float, ...]]:
+        """The rates and the numbers of the next updates."""
+        return [(lr, self._index_update_count[i]) for i, lr in zip(indices, lrs, strict=True)]
 
 
 @register
@@ -115,26 +115,29 @@ class LARS(SGD):
         self.cur_lr = lr
         return self._rates_from(lr, indices)
 
-    def formula_of(self, state: Any) -> str:
-        """Name of the operator that updates a parameter with this state."""
-        return "_mp_lars_update" if isinstance(state, (tuple, list)) else "_lars_update"
+    def formulas(self, states: Sequence[Any]) -> list[str]:
+        """Names of the operators that update parameters with these states."""
+        return ["_mp_lars_update" if isinstance(s, (tuple, list)) else "_lars_update" for s in states]
 
-    def state_arrays(self, weight: NDArray, state: Any) -> tuple[NDArray, ...]:
-        """Momentum and float32 copy; without momentum a passing array of zeros serves as one."""
-        mom, *master = state if isinstance(state, (tuple, list)) else (state,)
-        return zeros_like(master[0] if master else weight) if mom is None else mom, *master
+    def state_arrays(self, weights: Sequence[NDArray], states: Sequence[Any]) -> list[Sequence[NDArray]]:
+        """Momentum and float32 copy of each; without momentum a passing array of zeros serves as one."""
+        found = []
+        for weight, state in zip(weights, states, strict=True):
+            mom, *master = state if isinstance(state, (tuple, list)) else (state,)
+            found.append([zeros_like(master[0] if master else weight) if mom is None else mom, *master])
+        return found
 
-    def rates(self, index: Any, lr: float, state: Any) -> tuple[float, ...]:
-        """The rate and the momentum, corrected for the change of the rate."""
-        mom = state[0] if isinstance(state, (tuple, list)) else state
+    def rates(self, indices: Sequence[Any], lrs: Sequence[float], states: Sequence[Any]) -> list[tuple[float, ...]]:
+        """The rates and the momenta, which are corrected for the change of the rate."""
         change = self.cur_lr / self.last_lr if self.momentum_correction and self.last_lr and self.cur_lr else 1.0
-        return lr, self.momentum * change if mom is not None else 0.0
+        moms = [s[0] if isinstance(s, (tuple, list)) else s for s in states]
+        return [(lr, self.momentum * change if m is not None else 0.0) for lr, m in zip(lrs, moms, strict=True)]
 
-    def settings(self, known: Formula, index: Any) -> dict[str, Any]:
-        """The hyperparameters of a parameter that are compiled in, but its decay."""
+    def own_settings(self, indices: Sequence[Any]) -> list[tuple[tuple[str, Any], ...]]:
+        """Whether each parameter has a rate of its own, by its name."""
         # As in MXNet, the names of gluon's parameters (`param_dict`) are not asked.
-        plain = str(self.idx2name.get(index, index)).endswith(("gamma", "beta", "bias"))
-        return {**super().settings(known, index), "layerwise": not plain}
+        names = [str(self.idx2name.get(i, i)) for i in indices]
+        return [(("layerwise", not name.endswith(("gamma", "beta", "bias"))),) for name in names]
 
 
 @register

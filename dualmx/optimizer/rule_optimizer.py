@@ -67,7 +67,7 @@ class RuleOptimizer(Optimizer):
     """An optimizer that updates each parameter by an operator made of one formula.
 
     A subclass names the operator in `formula`. Its attributes with names of hyperparameters are their values. What
-    depends on the parameter's state or on how often it was updated is told by `formula_of` and `rates`.
+    depends on a parameter's state or on how often it was updated is told by `formulas` and `rates`.
     """
 
     formula = ""
@@ -77,20 +77,20 @@ class RuleOptimizer(Optimizer):
     def create_state(self, index: Any, weight: NDArray) -> Any:
         """A tuple of zeros of the weight's shape, one for each state of the formula; None if it has no states."""
         dtype = np.float32 if self.has_float32_states and weight.dtype in HALF else None
-        return tuple(zeros_like(weight, dtype) for _ in range(get_formula(self.formula_of(None)).state_count)) or None
+        count = get_formula(self.formulas([None])[0]).state_count
+        return tuple(zeros_like(weight, dtype) for _ in range(count)) or None
 
-    def formula_of(self, state: Any) -> str:
-        """Name of the operator that updates a parameter with this state."""
-        return self.formula
+    def formulas(self, states: Sequence[Any]) -> list[str]:
+        """Names of the operators that update parameters with these states."""
+        return [self.formula] * len(states)
 
-    def rates(self, index: Any, lr: float, state: Any) -> tuple[float, ...]:
-        """The runtime hyperparameters of a parameter's next update, in the operator's order, but `rescale_grad`."""
-        return (lr,)
+    def rates(self, indices: Sequence[Any], lrs: Sequence[float], states: Sequence[Any]) -> list[tuple[float, ...]]:
+        """The runtime hyperparameters of each parameter's next update, in the operator's order, but `rescale_grad`."""
+        return list(zip(lrs))
 
-    def settings(self, known: Formula, index: Any) -> dict[str, Any]:
-        """The hyperparameters of a parameter that are compiled in, but its decay."""
-        found = {n: getattr(self, n, None) for n in known.settings}
-        found = {n: v for n, v in found.items() if v is not None}
+    def settings(self, known: Formula) -> dict[str, Any]:
+        """The hyperparameters that are compiled in, but the decay."""
+        found = {n: v for n in known.settings if (v := getattr(self, n, None)) is not None}
         if known.clip:
             found[known.clip] = self._clip
         return found
@@ -98,7 +98,7 @@ class RuleOptimizer(Optimizer):
     @property
     def draws_random(self) -> bool:
         """Whether its formula draws random numbers."""
-        return get_op(self.formula_of(None)).has_key
+        return get_op(self.formulas([None])[0]).has_key
 
     @property
     def has_constant_rates(self) -> bool:
@@ -120,47 +120,58 @@ class RuleOptimizer(Optimizer):
         lrs: Sequence[float],
         wds: Sequence[float],
     ) -> list[Update]:
-        names = [self.formula_of(s) for s in states]
-        rates = [self.rates(*one) for one in zip(indices, lrs, states, strict=True)]
+        names, rates = self.formulas(states), self.rates(indices, lrs, states)
         if not self.multi:
-            return [self._single(n, indices, rates, wds, k) for k, n in enumerate(names)]
-        found = []
+            return self._singles(names, range(len(names)), indices, rates, wds)
+        found: list[Update] = []
         for (name, dense, _), which in fusible_indices(names, weights, grads).items():
             if get_formula(name).is_multi:
-                found.append(self._several(name, indices, rates, wds, which))
+                found.append(self._several(name, rates, wds, which))
             elif dense and len(which) > 1:
-                found.append(self._several(self.multi + name, indices, rates, wds, which))
+                found.append(self._several(self.multi + name, rates, wds, which))
             else:
-                found += [self._single(name, indices, rates, wds, k) for k in which]
+                found += self._singles(names, which, indices, rates, wds)
         return found
 
-    def _single(self, name: str, indices: Sequence[Any], rates: Any, wds: Sequence[float], k: int) -> Update:
-        known = get_formula(name)
-        settings = self.settings(known, indices[k])
-        if known.decay:
-            settings["wd"] = wds[k]
-        scalars = rates[k] if "lr" in known.runtime else ()
-        if "rescale_grad" in known.runtime:
-            scalars = (*scalars, self.rescale_grad)
-        return Update(update_call(name, **settings), scalars, (k,))
+    def _singles(
+        self, names: Sequence[str], which: Sequence[int], indices: Sequence[Any], rates: Any, wds: Sequence[float]
+    ) -> list[Update]:
+        calls: dict[Any, tuple[Call, bool, tuple[float, ...]]] = {}
+        found = []
+        own = self.own_settings(indices)
+        for k in which:
+            key: Any = (names[k], wds[k], own[k]) if own else (names[k], wds[k])
+            call, has_rate, rescale = calls.get(key) or calls.setdefault(key, self._single(*key))
+            found.append(Update(call, (*rates[k], *rescale) if has_rate else rescale, (k,)))
+        return found
 
-    def _several(
-        self, name: str, indices: Sequence[Any], rates: Any, wds: Sequence[float], which: Sequence[int]
-    ) -> Update:
+    def _single(
+        self, name: str, wd: float, more: Sequence[tuple[str, Any]] = ()
+    ) -> tuple[Call, bool, tuple[float, ...]]:
+        """The call of the operator for one parameter, whether it has a rate, and its `rescale_grad`, if it has one."""
+        known = get_formula(name)
+        settings = {**self.settings(known), **dict(more)}
+        if known.decay:
+            settings["wd"] = wd
+        rescale = (self.rescale_grad,) if "rescale_grad" in known.runtime else ()
+        return update_call(name, **settings), "lr" in known.runtime, rescale
+
+    def own_settings(self, indices: Sequence[Any]) -> list[tuple[tuple[str, Any], ...]]:
+        """Names and values of settings that each parameter has for itself; an empty list if there are none."""
+        return []
+
+    def _several(self, name: str, rates: Any, wds: Sequence[float], which: Sequence[int]) -> Update:
         known, n = get_formula(name), len(which)
-        settings = self.settings(known, indices[which[0]])
-        settings["wds"], settings[known.count] = tuple([wds[k] for k in which]), n
+        settings = {**self.settings(known), "wds": tuple([wds[k] for k in which]), known.count: n}
         columns = iter(zip(*[rates[k] for k in which], strict=True))
         scalars: list[float] = []
         for runtime in known.runtime:
             scalars += (self.rescale_grad,) if runtime == "rescale_grad" else next(columns)
         return Update(update_call(name, n, **settings), tuple(scalars), which)
 
-    def state_arrays(self, weight: NDArray, state: Any) -> tuple[NDArray, ...]:
-        """The arrays of a state, in the order in which the operator has them."""
-        if state is None:
-            return ()
-        return tuple([s for s in state if s is not None]) if isinstance(state, (tuple, list)) else (state,)
+    def state_arrays(self, weights: Sequence[NDArray], states: Sequence[Any]) -> list[Sequence[NDArray]]:
+        """The arrays of each state, in the order in which the operator has them."""
+        return [(s,) if isinstance(s, NDArray) else s or () for s in states]
 
     def _steps(
         self,
@@ -171,10 +182,11 @@ class RuleOptimizer(Optimizer):
         lrs: Sequence[float],
         wds: Sequence[float],
     ) -> None:
+        arrays = self.state_arrays(weights, states)
         for call, scalars, which in self._updates(indices, weights, grads, states, lrs, wds):
             inputs: list[NDArray] = []
             for k in which:
-                inputs += (weights[k], grads[k], *self.state_arrays(weights[k], states[k]))
+                inputs += (weights[k], grads[k], *arrays[k])
             invoke_out(call, inputs, [weights[k] for k in which], scalars)
 
 

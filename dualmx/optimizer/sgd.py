@@ -20,11 +20,20 @@ class MasterCopy(ImplOptimizer):
 
     momentum: float
 
-    def formula_of(self, state: Any) -> str:
-        """Name of the operator that updates a parameter with this state."""
-        master = isinstance(state, (tuple, list))
-        plain = state is None or (master and state[0] is None)
-        return ("mp_" if master else "") + ("sgd_update" if plain else self.formula)
+    def formulas(self, states: Sequence[Any]) -> list[str]:
+        """Names of the operators that update parameters with these states."""
+        found = []
+        for state in states:
+            if isinstance(state, (tuple, list)):
+                found.append("mp_sgd_update" if state[0] is None else "mp_" + self.formula)
+            else:
+                found.append("sgd_update" if state is None else self.formula)
+        return found
+
+    def state_arrays(self, weights: Sequence[NDArray], states: Sequence[Any]) -> list[Sequence[NDArray]]:
+        """Momentum, if there is one, and float32 copy of each."""
+        found = super().state_arrays(weights, states)
+        return [a[1:] if a and a[0] is None else a for a in found]
 
     def create_state(self, index: Any, weight: NDArray) -> NDArray | None:
         """Momentum of the weight's shape and dtype, or None."""
@@ -123,9 +132,9 @@ class Signum(RuleOptimizer):
         self.momentum = momentum
         self.wd_lh = wd_lh
 
-    def formula_of(self, state: Any) -> str:
-        """Name of the operator that updates a parameter with this state."""
-        return "signsgd_update" if state is None else "signum_update"
+    def formulas(self, states: Sequence[Any]) -> list[str]:
+        """Names of the operators that update parameters with these states."""
+        return ["signsgd_update" if state is None else "signum_update" for state in states]
 
     def create_state(self, index: Any, weight: NDArray) -> NDArray | None:
         """Momentum of the weight's shape and dtype, or None."""
@@ -168,7 +177,9 @@ class DCASGD(RuleOptimizer):
         """`(momentum or None, previous weight)`."""
         return zeros_like(weight) if self.momentum != 0.0 else None, weight.copy()
 
-    def state_arrays(self, weight: NDArray, state: Any) -> tuple[NDArray, ...]:
-        """Momentum and previous weight; without momentum a passing array of zeros serves as one."""
-        mom, previous = state
-        return zeros_like(weight) if mom is None else mom, previous
+    def state_arrays(self, weights: Sequence[NDArray], states: Sequence[Any]) -> list[Sequence[NDArray]]:
+        """Momentum and previous weight of each; without momentum a passing array of zeros serves as one."""
+        return [
+            (zeros_like(w) if mom is None else mom, previous)
+            for w, (mom, previous) in zip(weights, states, strict=True)
+        ]
