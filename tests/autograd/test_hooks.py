@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +10,9 @@ import dualmx as mx
 from dualmx import nd
 from tests.goldens.hooks_custom_cases import cases
 from tests.goldens.hooks_spy import unpack
+from tests.goldens.store import load
 
-GOLDEN = unpack(json.loads((Path(__file__).parents[1] / "goldens" / "hooks.json").read_text())["custom"])
+GOLDEN = unpack(load("hooks")["custom"])
 CASES = dict(cases())
 
 

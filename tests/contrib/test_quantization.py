@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,8 +12,9 @@ import dualmx as mx
 from dualmx import MXNetError
 from dualmx.contrib import quantization
 from tests.goldens.quantization_cases import described, networks, values
+from tests.goldens.store import load
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "goldens" / "quantization.json").read_text())
+GOLDEN = load("quantization")
 RANGES = ("min_calib_range", "max_calib_range")
 CASES = {name: (network, params) for name, network, params in networks(mx)}
 nn: Any = mx.gluon.nn

@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 import json
-from functools import cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import dualmx as mx
 from tests.goldens import gluon_cases as cases
+from tests.goldens.store import load
 
-HERE = Path(__file__).parents[1] / "goldens"
-
-
-@cache
-def arrays() -> dict[str, np.ndarray]:
-    """What `record_gluon.py` recorded of arrays."""
-    with np.load(HERE / "gluon.npz") as f:
-        return dict(f)
-
-
-@cache
-def facts() -> dict[str, Any]:
-    """What `record_gluon.py` recorded of names."""
-    return json.loads((HERE / "gluon.json").read_text())
-
+ARRAYS, FACTS = load("gluon")["arrays"], load("gluon")["facts"]
 
 # SELU: MXNet's gradient is not the derivative. fix_gamma: MXNet's forward overwrites the unused gamma with 1.
 DEFECTS = {("selu", "grad"), ("batchnorm_plain", "0:gamma")}
@@ -37,7 +21,7 @@ REPR_CORRECTED = {"conv1dt", "conv2dt", "conv2dt_groups", "conv3dt"}
 
 
 def compare(name: str, found: dict[str, np.ndarray], atol: float = 2e-5) -> None:
-    expected = {k.split("|")[1]: v for k, v in arrays().items() if k.split("|")[0] == name}
+    expected = {k.split("|")[1]: v for k, v in ARRAYS.items() if k.split("|")[0] == name}
     assert set(found) == set(expected)
     for key, value in expected.items():
         if (name, key) in DEFECTS:
@@ -54,7 +38,7 @@ def test_layer(name: str, hybridize: bool) -> None:
         pytest.skip("Lambda is no HybridBlock")
     found, about = cases.run_layer(mx, name, hybridize)
     compare(name, found, atol=2e-4 if "norm" in name else 2e-5)
-    expected = facts()[name]
+    expected = FACTS[name]
     for key in ("repr", "repr_after"):
         if name not in REPR_CORRECTED:
             assert about[key] == expected[key]
@@ -67,11 +51,11 @@ def test_layer(name: str, hybridize: bool) -> None:
 def test_loss(name: str, hybridize: bool) -> None:
     found, about = cases.run_loss(mx, name, hybridize)
     compare(name, found)
-    assert about == facts()[name]
+    assert about == FACTS[name]
 
 
 def test_names() -> None:
     found = json.loads(json.dumps(cases.naming(mx)))
-    expected = facts()["naming"]
+    expected = FACTS["naming"]
     for key in expected:
         assert found[key] == expected[key], key

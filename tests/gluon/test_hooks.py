@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +12,9 @@ from dualmx import nd
 from dualmx.gluon.data.vision import transforms
 from tests.goldens.hooks_gluon_cases import cases
 from tests.goldens.hooks_spy import unpack
+from tests.goldens.store import load
 
-GOLDEN = unpack(json.loads((Path(__file__).parents[1] / "goldens" / "hooks.json").read_text())["gluon"])
+GOLDEN = unpack(load("hooks")["gluon"])
 CASES = dict(cases())
 
 

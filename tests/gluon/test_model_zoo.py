@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,12 +10,10 @@ import pytest
 import dualmx as mx
 from dualmx.core.errors import ArgumentError
 from dualmx.gluon.model_zoo import model_store, vision
+from tests.goldens.store import load
+from tests.goldens.zoo_cases import NAMES, facts
 
-GOLDENS = Path(__file__).parent.parent / "goldens"
-sys.path.insert(0, str(GOLDENS))
-from zoo_facts import NAMES, facts  # noqa: E402
-
-RECORD = json.loads((GOLDENS / "zoo.json").read_text())
+RECORD = load("zoo")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,25 +14,13 @@ from dualmx.gluon import rnn
 from dualmx.gluon.contrib.rnn import LSTMPCell, VariationalDropoutCell
 from dualmx.gluon.contrib.rnn.rnn_cell import dynamic_unroll
 from tests.goldens import recurrent_cases as cases
+from tests.goldens.store import load
 
-HERE = Path(__file__).parents[1] / "goldens"
-
-
-@cache
-def arrays() -> dict[str, np.ndarray]:
-    """Recorded arrays."""
-    with np.load(HERE / "recurrent.npz") as f:
-        return dict(f)
-
-
-@cache
-def facts() -> dict[str, Any]:
-    """Recorded names."""
-    return json.loads((HERE / "recurrent.json").read_text())
+ARRAYS, FACTS = load("recurrent")["arrays"], load("recurrent")["facts"]
 
 
 def compare(name: str, found: dict[str, np.ndarray]) -> None:
-    expected = {k.split("|")[1]: v for k, v in arrays().items() if k.split("|")[0] == name}
+    expected = {k.split("|")[1]: v for k, v in ARRAYS.items() if k.split("|")[0] == name}
     assert set(found) == set(expected)
     for key, value in expected.items():
         assert found[key].dtype == value.dtype
@@ -45,7 +32,7 @@ def compare(name: str, found: dict[str, np.ndarray]) -> None:
 def test_layer(name: str, hybridize: bool) -> None:
     found, about = cases.run_layer(mx, name, hybridize)
     compare(f"layer_{name}", found)
-    assert json.loads(json.dumps(about)) == facts()[name]
+    assert json.loads(json.dumps(about)) == FACTS[name]
 
 
 @pytest.mark.parametrize(("name", "how"), cases.PAIRS)
@@ -60,15 +47,16 @@ def test_convolution(name: str) -> None:
 
 def test_names_of_nodes() -> None:
     found = json.loads(json.dumps(cases.graph(mx)))
-    for key, value in facts()["graph"].items():
+    for key, value in FACTS["graph"].items():
         assert found[key] == value, key
 
 
-def test_a_file_of_mxnet_loads() -> None:
+def test_a_file_of_mxnet_loads(tmp_path: Path) -> None:
+    (tmp_path / "params").write_bytes(load("recurrent")["file"].tobytes())
     layer = rnn.LSTM(2, 2, bidirectional=True)
-    layer.load_parameters(str(HERE / "recurrent.params"))
+    layer.load_parameters(str(tmp_path / "params"))
     assert layer._reg_params["l0_i2h_weight"].shape == (8, 3)
-    np.testing.assert_allclose(layer(mx.nd.ones((2, 1, 3))).asnumpy(), arrays()["file|out"], rtol=1e-5)
+    np.testing.assert_allclose(layer(mx.nd.ones((2, 1, 3))).asnumpy(), ARRAYS["file|out"], rtol=1e-5)
 
 
 def test_files_and_unfused_cells_agree_with_the_layer(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The cases that `record_contrib.py` records from MXNet: deformable layers, proposals, quantized operators."""
+"""The cases that `record.py` records from MXNet: deformable layers, proposals, quantized operators."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.goldens.nn_cases import Case
+from tests.goldens.nn_cases import Case, record_all
 
 ROIS = [[0, 1, 1, 4, 4], [1, 0.4, 2.6, 3.2, 5.1], [0, 3, 2, 3, 2]]
 
@@ -140,3 +140,8 @@ GROUPS = {
     "layers": _layers(),
     "likelihoods": _likelihoods(),
 }
+
+
+def record(mx: Any) -> Any:
+    """What MXNet gives for every case."""
+    return record_all(mx, GROUPS)

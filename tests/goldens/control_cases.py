@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 
@@ -52,3 +54,28 @@ def inputs(name):
     if name == "while_loop":
         return {"i": np.zeros(1, "f"), "a": np.array([2], "f"), "w": np.array([2.5], "f")}
     return {"i": np.array([3], "f"), "a": np.array([4], "f"), "w": np.array([name == "cond"], "f")}
+
+
+def record(mx: Any) -> Any:
+    """JSON text, outputs and gradients of every case."""
+    recorded = {}
+    for name, build in CASES.items():
+        with mx.name.NameManager():
+            symbol = build(mx.sym)
+        args = {k: mx.nd.array(v) for k, v in inputs(name).items()}
+        grads = {k: mx.nd.zeros(v.shape) for k, v in args.items()}
+        outs = []
+        # 1.9.1 cannot differentiate some graphs, as when a loop reads a weight twice, and cannot run some nested ones.
+        for train in (True, False):
+            try:
+                exe = symbol.bind(mx.cpu(), args, grads if train else None)
+                outs = exe.forward(is_train=train)
+                if train:
+                    exe.backward([mx.nd.full(o.shape, i + 1) for i, o in enumerate(outs)])
+                outs = [o.asnumpy().tolist() for o in outs]
+                grads = {k: g.asnumpy().tolist() for k, g in grads.items()} if train else {}
+                break
+            except mx.base.MXNetError:
+                outs = []
+        recorded[name] = {"json": symbol.tojson(), "outputs": outs, "grads": grads if outs else {}}
+    return recorded

@@ -1,4 +1,4 @@
-"""The cases that `record_elementwise.py` records from MXNet and the operator tests replay; plain NumPy."""
+"""The cases that `record.py` records from MXNet and the operator tests replay; plain NumPy."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
+from tests.goldens import calls
 
 
 @dataclass(frozen=True)
@@ -181,3 +183,17 @@ def densities() -> Iterator[Case]:
 
 
 CASES: tuple[Case, ...] = (*unary(), *binary(), *with_scalar(), *reductions(), *densities())
+
+
+def record(mx: Any) -> Any:
+    """What MXNet gives for every case that it can run."""
+    return {
+        c.name: {
+            what: value.astype(np.float32)
+            for what, value in calls.record(
+                mx, c.op, c.arrays(), c.params, range(len(c.inputs)), c.head, every=True
+            ).items()
+        }
+        for c in CASES
+        if c.recorded
+    }

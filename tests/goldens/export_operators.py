@@ -1,4 +1,4 @@
-"""Write the calls whose results `record_operators.py` records: one of every operator, in every dtype.
+"""Write the calls whose results `record.py` records: one of every operator, in every dtype.
 
 Run with a Python that has dualmx, from the repository root: `python tests/goldens/export_operators.py calls.npz`.
 """

@@ -1,4 +1,4 @@
-"""Gluon layers, losses and naming cases, run alike by `record_gluon.py` with MXNet and by the tests with dualmx.
+"""Gluon layers, losses and naming cases, run alike by `record.py` with MXNet and by the tests with dualmx.
 
 Every function takes the package (`mxnet` or `dualmx`) as `mx`.
 """
@@ -219,3 +219,14 @@ def naming(mx: Any) -> dict[str, Any]:
         x = mx.sym.var("data")
         facts["nodes"] = list(first(x).get_internals().list_outputs())
     return facts
+
+
+def record(mx: Any) -> Any:
+    """Arrays and names of every case."""
+    arrays: dict[str, Any] = {}
+    facts: dict[str, Any] = {"naming": naming(mx)}
+    for table, run in ((LAYERS, run_layer), (LOSSES, run_loss)):
+        for name in table:
+            found, facts[name] = run(mx, name)
+            arrays.update({f"{name}|{k}": v for k, v in found.items()})
+    return {"facts": facts, "arrays": arrays}

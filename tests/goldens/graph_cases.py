@@ -153,3 +153,20 @@ def numpy_nodes(mx: Any, call: Callable[..., Any]) -> Iterator[tuple[str, Callab
 
 
 DRAWS = ("normal_n", "uniform", "gamma", "powerd", "rayleigh", "logistic")
+
+
+def record(mx: Any) -> Any:
+    """The results of every call; of those that draw, the shapes."""
+    from mxnet.ndarray.numpy import _internal  # pyright: ignore[reportMissingImports]
+
+    def node(name: str, *arrays: Any, **params: Any) -> Any:
+        given = [a.copy() for a in arrays]
+        if "assign" in name:
+            params["out"] = given[0]
+        found = getattr(_internal, name)(*given, **params)
+        outs = found if isinstance(found, (list, tuple)) else [found]
+        return [[str(o.dtype), list(o.shape), None if name in DRAWS else o.asnumpy().tolist()] for o in outs]
+
+    found = {name: call() for cases in (graphs(mx), masks(mx)) for name, call in cases}
+    mx.npx.set_np()
+    return found | {name: call() for name, call in numpy_nodes(mx, node)}

@@ -1,4 +1,4 @@
-"""Runs of custom functions and operators that log which hooks are called; see `record_hooks.py`.
+"""Runs of custom functions and operators that log which hooks are called; see `record.py`.
 
 `mx` is the framework module. Each case takes it and returns the calls.
 """
@@ -8,10 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-try:
-    from .hooks_spy import Log, spy
-except ImportError:  # run as a script, beside the recorder
-    from hooks_spy import Log, spy  # type: ignore[no-redef]
+from tests.goldens.hooks_spy import Log, spy
 
 # Left out: list_arguments, list_outputs and list_auxiliary_states, constants that MXNet asks for again and again.
 PROP = (

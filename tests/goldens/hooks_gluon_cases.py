@@ -1,4 +1,4 @@
-"""Runs of Gluon that log which hooks of its classes are called; `record_hooks.py` records them, the tests replay them.
+"""Runs of Gluon that log which hooks of its classes are called; `record.py` records them, the tests replay them.
 
 `mx` is the framework module. Each case takes it and returns the calls.
 """
@@ -12,10 +12,7 @@ from typing import Any
 
 import numpy as np
 
-try:
-    from .hooks_spy import Log, spy
-except ImportError:  # run as a script, beside the recorder
-    from hooks_spy import Log, spy  # type: ignore[no-redef]
+from tests.goldens.hooks_spy import Log, spy
 
 TRAINER = (
     "_allreduce_grads", "_check_and_rescale_grad", "_check_contexts", "_init_kvstore", "_init_optimizer",

@@ -1,4 +1,4 @@
-"""Runs of optimizers that log which of their hooks are called; `record_hooks.py` records them, the tests replay them.
+"""Runs of optimizers that log which of their hooks are called; `record.py` records them, the tests replay them.
 
 `mx` is the framework module. Each case takes it and the hooks to log, and returns the calls.
 """
@@ -10,10 +10,7 @@ from typing import Any
 
 import numpy as np
 
-try:
-    from .hooks_spy import Log, spy
-except ImportError:  # run as a script, beside the recorder
-    from hooks_spy import Log, spy  # type: ignore[no-redef]
+from tests.goldens.hooks_spy import Log, spy
 
 NAMES = (
     "adadelta", "adagrad", "adam", "adamax", "dcasgd", "ftml", "ftrl", "groupadagrad", "lamb", "lars", "lbsgd",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import os
 import tempfile
@@ -115,3 +116,10 @@ def pack(runs: dict[str, list[str]]) -> dict[str, Any]:
 def unpack(packed: dict[str, Any]) -> dict[str, list[str]]:
     """The runs that `pack` packed."""
     return {name: [packed["lines"][int(n)] for n in run.split()] for name, run in packed["runs"].items()}
+
+
+def record(mx: Any) -> Any:
+    """The calls of hooks in every area."""
+    areas = ("optimizer", "gluon", "module", "custom")
+    cases = {area: importlib.import_module(f"tests.goldens.hooks_{area}_cases").cases() for area in areas}
+    return {area: pack({name: run(mx).calls for name, run in found}) for area, found in cases.items()}

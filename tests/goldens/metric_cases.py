@@ -1,4 +1,4 @@
-"""Metric runs that `record_metric.py` records from MXNet and the tests replay; `mx` is the framework module."""
+"""Metric runs that `record.py` records from MXNet and the tests replay; `mx` is the framework module."""
 
 from __future__ import annotations
 
@@ -95,3 +95,8 @@ def run(mx: Any, case: Case) -> list[Any]:
     found += [metric.get(), metric.get_global(), metric.get_name_value()]
     metric.reset()
     return [*found, metric.get(), metric.get_global()]
+
+
+def record(mx: Any) -> Any:
+    """What every metric tells."""
+    return {case.name: run(mx, case) for case in CASES}

@@ -1,4 +1,4 @@
-"""Module runs that `record_module.py` records from MXNet and the tests replay.
+"""Module runs that `record.py` records from MXNet and the tests replay.
 
 Every case takes the framework module (`mx`), and returns arrays by name.
 """
@@ -246,3 +246,8 @@ def carried_states(mx: Any) -> Arrays:
         mod.update()
         mod.set_states(states=mod.get_outputs(merge_multi_context=False)[1:])
     return {"state": mod.get_states(merge_multi_context=False)[0][0].asnumpy(), **params_of(mod)}
+
+
+def record(mx: Any) -> Any:
+    """Arrays of every run."""
+    return {f"{name}:{k}": v for name, run in CASES.items() for k, v in run(mx).items()}

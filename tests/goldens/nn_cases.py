@@ -1,4 +1,4 @@
-"""The cases that `record_nn.py` records from MXNet and the operator tests replay; plain NumPy, no framework."""
+"""The cases that `record.py` records from MXNet and the operator tests replay; plain NumPy, no framework."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
+from tests.goldens import calls
 
 
 @dataclass(frozen=True)
@@ -349,3 +351,23 @@ GROUPS = {
     "loss": _losses(),
     "sequence": _sequences(),
 }
+
+
+def record_all(mx: Any, groups: dict[str, list[Case]]) -> dict[str, dict[str, np.ndarray]]:
+    """What MXNet gives for cases of this form."""
+    found = {}
+    for case in (c for cases in groups.values() for c in cases):
+        arrays = case.arrays()
+        smooth = [i for i, name in enumerate(arrays) if name not in case.still]
+        states = [i for i, name in enumerate(arrays) if name in case.still and name.startswith("moving")]
+        head = lambda shape, index, case=case: case.head(shape)  # noqa: E731
+        assert case.name not in found, case.name
+        found[case.name] = calls.record(
+            mx, case.op, list(arrays.values()), case.params, smooth, head, states, case.train
+        )
+    return found
+
+
+def record(mx: Any) -> Any:
+    """What MXNet gives for every case."""
+    return record_all(mx, GROUPS)

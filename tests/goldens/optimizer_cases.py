@@ -1,4 +1,4 @@
-"""Optimizer, updater and metric runs that `record_optimizer.py` records from MXNet and the tests replay.
+"""Optimizer, updater and metric runs that `record.py` records from MXNet and the tests replay.
 
 Every function takes the framework module (`mx`), so that the same code runs in both.
 """
@@ -138,3 +138,14 @@ STATE_FILES: dict[str, dict[str, Any]] = {
     "signum": {},
     "ftrl": {},
 }
+
+
+def record(mx: Any) -> Any:
+    """Weights of every run, and state files with the optimizer inside, as byte vectors."""
+    found = {case.name: run(mx, case) for case in CASES}
+    for name, params in STATE_FILES.items():
+        updater = trained_updater(mx, name, **params)
+        if name == "sgd":
+            updater.optimizer.lr_scheduler = mx.lr_scheduler.FactorScheduler(2, 0.5, base_lr=0.1)
+        found[f"states:{name}"] = np.frombuffer(updater.get_states(dump_optimizer=True), np.uint8)
+    return found

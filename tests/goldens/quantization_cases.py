@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -87,3 +88,11 @@ def described(mx: Any, quantize: Any, network: Any, params: dict[str, Any]) -> l
         for n, a in sorted({**qargs, **qaux}.items())
     }
     return [nodes, [h[:2] for h in graph["heads"]], kept]
+
+
+def record(mx: Any) -> Any:
+    """The quantized networks."""
+    from mxnet.contrib.quantization import quantize_model  # pyright: ignore[reportMissingImports]
+
+    logging.disable(logging.CRITICAL)
+    return {name: described(mx, quantize_model, network, params) for name, network, params in networks(mx)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from typing import Any
 
 import numpy as np
@@ -168,3 +169,27 @@ def graph(mx: Any) -> dict[str, Any]:
     found["layer"] = Group([output, *states]).get_internals().list_outputs()
     found["layer_zeros"] = layer(var("data")).get_internals().list_outputs()
     return found
+
+
+def record(mx: Any) -> Any:
+    """Arrays and names of every case, and a file of parameters."""
+    arrays: dict[str, Any] = {}
+    facts: dict[str, Any] = {"graph": graph(mx)}
+
+    def keep(name: str, found: dict[str, np.ndarray]) -> None:
+        arrays.update({f"{name}|{k}": v for k, v in found.items()})
+
+    for name in LAYERS:
+        found, facts[name] = run_layer(mx, name)
+        keep(f"layer_{name}", found)
+    for name, how in PAIRS:
+        keep(f"cell_{name}_{how}", run_cell(mx, name, how))
+    for name in CONVOLUTIONS:
+        keep(name, run_convolution(mx, name))
+    layer = mx.gluon.rnn.LSTM(2, 2, input_size=3, bidirectional=True, prefix="lstm_")
+    layer.initialize(mx.init.Uniform(0.5))
+    with tempfile.TemporaryDirectory() as folder:
+        layer.save_parameters(f"{folder}/params")
+        file = np.fromfile(f"{folder}/params", np.uint8)
+    arrays["file|out"] = layer(mx.nd.ones((2, 1, 3))).asnumpy()
+    return {"facts": facts, "arrays": arrays, "file": file}

@@ -153,3 +153,17 @@ def updated(mx: Any, key: str) -> np.ndarray:
         data = values(step, 7, 3)[np.arange(len(rows)) * 2] + 0.1
         updater(0, mx.nd.sparse.row_sparse_array((data, rows), shape=(6, 3)), weight)
     return weight.asnumpy()
+
+
+def record(mx: Any) -> Any:
+    """Storage types and shapes of results; their values and then weights after updates, one behind the other."""
+    kinds: dict[str, list[Any]] = {}
+    values: list[np.ndarray] = []
+    for name, call in calls(mx):
+        try:
+            found = call()
+            values.append(found.asnumpy().ravel())
+            kinds[name] = [found.stype, *found.shape]
+        except mx.base.MXNetError:
+            kinds[name] = ["error"]
+    return {"kinds": kinds, "values": np.concatenate([*values, *(updated(mx, key).ravel() for key in OPTIMIZERS)])}

@@ -1,4 +1,4 @@
-"""Symbols, inference calls and executor runs that `record_symbol.py` records from MXNet and the tests replay.
+"""Symbols, inference calls and executor runs that `record.py` records from MXNet and the tests replay.
 
 Every function takes the framework module (`mx`), so that the same code builds the graph in both.
 """

@@ -1,4 +1,4 @@
-"""Random graphs whose inferred shapes `record_symbol.py` records from MXNet."""
+"""Random graphs whose inferred shapes `record.py` records from MXNet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cases that `record_vision.py` records from MXNet: sampling, regions of interest, detection, attention."""
+"""The cases that `record.py` records from MXNet: sampling, regions of interest, detection, attention."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.goldens.nn_cases import Case
+from tests.goldens.nn_cases import Case, record_all
 
 ROIS = [[0, 0, 0, 3, 3], [1, 1.2, 2.4, 4.7, 5.1], [0, 3, 2, 1, 1], [1, -2, -3, 2.2, 9], [0, 8, 8, 9, 9]]
 
@@ -218,3 +218,8 @@ GROUPS = {
     "box": _boxes(),
     "multibox": _multiboxes(),
 }
+
+
+def record(mx: Any) -> Any:
+    """What MXNet gives for every case."""
+    return record_all(mx, {**GROUPS, "drawn": DRAWN})

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import dualmx as mx
+from tests.goldens.store import load
 
 cv2 = pytest.importorskip("cv2", reason="images need opencv-python-headless")
 
-SAVED = dict(np.load(Path(__file__).parents[1] / "goldens" / "image.npz"))
+SAVED = load("image")
 PICTURE = SAVED["picture"]
 PLANES = np.moveaxis(PICTURE, 2, 0).astype("float32")
 EIGENVALUES = np.array([55.46, 4.794, 1.148])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +10,9 @@ import pytest
 import dualmx as mx
 from benchmarks.loops import GluonLoop, ModuleLoop
 from benchmarks.networks import batches
+from tests.goldens.store import load
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "goldens" / "losses.json").read_text())
+GOLDEN = load("losses")
 MODES = ("imperative", "hybrid", "symbolic")
 
 

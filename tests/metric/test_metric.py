@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dualmx as mx
+from tests.goldens.metric_cases import CASES, run
+from tests.goldens.metric_cases import batches as metric_batches
+from tests.goldens.store import load
 
-GOLDENS = Path(__file__).resolve().parents[1] / "goldens"
-sys.path.insert(0, str(GOLDENS))
-
-from metric_cases import CASES, run  # noqa: E402
-from metric_cases import batches as metric_batches  # noqa: E402
-
-RECORDED = json.loads((GOLDENS / "metric.json").read_text(encoding="utf-8"))
+RECORDED = load("metric")
 
 
 def close(got, want):

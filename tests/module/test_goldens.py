@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import dualmx as mx
+from tests.goldens.module_cases import CASES
+from tests.goldens.store import load
 
-GOLDENS = Path(__file__).resolve().parents[1] / "goldens"
-sys.path.insert(0, str(GOLDENS))
-
-from module_cases import CASES  # noqa: E402
-
-GOLDEN = np.load(GOLDENS / "module.npz")
+GOLDEN = load("module")
 
 
 @pytest.mark.parametrize("name", CASES)

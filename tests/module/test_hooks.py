@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
 import dualmx as mx
 from tests.goldens.hooks_module_cases import cases
 from tests.goldens.hooks_spy import unpack
+from tests.goldens.store import load
 
-GOLDEN = unpack(json.loads((Path(__file__).parents[1] / "goldens" / "hooks.json").read_text())["module"])
+GOLDEN = unpack(load("hooks")["module"])
 CASES = dict(cases())
 
 

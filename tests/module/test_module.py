@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,10 +13,7 @@ import dualmx as mx
 from dualmx.compile.events import counters
 from dualmx.core.errors import MXNetError
 from dualmx.core.knobs import ENGINE
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "goldens"))
-
-from module_cases import (
+from tests.goldens.module_cases import (
     PARAMS,
     PLAIN,
     STATES,

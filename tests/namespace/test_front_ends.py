@@ -181,7 +181,7 @@ def test_every_operator_has_a_golden():
         found = golden(sample, "float32")
         # "absent" is recorded for operators that MXNet does not have.
         if found is None or (isinstance(found, str) and found != "absent" and sample.op not in WITHOUT_GOLDEN):
-            missing.append(f"{sample}: {found or 'not recorded; run export_operators.py and record_operators.py'}")
+            missing.append(f"{sample}: {found or 'not recorded; run export_operators.py and record.py operators'}")
     assert not [m for m in missing if not all_samples()[m.split("(")[0]][0].recorded()], missing
 
 

@@ -1,7 +1,9 @@
 """Programs whose results MXNet and dualmx must agree on; `mx`, `nd`, `np` are in scope, `out` is the result.
 
-The results of MXNet are in `tests/goldens/ndarray.json`, written by `tests/goldens/record_ndarray.py`.
+The results of MXNet are in `tests/goldens/ndarray.json`, written by `tests/goldens/record.py`.
 """
+
+import math
 
 PRELUDE = """
 b = nd.array(np.arange(12).reshape(3, 4))
@@ -144,3 +146,29 @@ def describe(value, array_type):
     if isinstance(value, tuple):
         return list(value)
     return value
+
+
+def record(mx):
+    """What MXNet answers to every program, or the name of its error."""
+    import numpy as np
+
+    def answer(text):
+        scope = {"mx": mx, "nd": mx.nd, "np": np}
+        try:
+            exec(program(text), scope)
+            out = describe(scope["out"], mx.nd.NDArray)
+            mx.nd.waitall()
+            return {"out": out}
+        except Exception as e:
+            return {"error": type(e).__name__}
+
+    return {text: clean(answer(text)) for text in SNIPPETS}
+
+
+def clean(v):
+    """JSON has no NaN."""
+    if isinstance(v, float) and not math.isfinite(v):
+        return str(v)
+    if isinstance(v, list):
+        return [clean(x) for x in v]
+    return {k: clean(x) for k, x in v.items()} if isinstance(v, dict) else v

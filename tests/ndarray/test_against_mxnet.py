@@ -1,17 +1,15 @@
 """Every snippet gives what MXNet gives: values, shapes, dtypes, or an error of a class its users catch."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import dualmx as mx
 from dualmx import nd
+from tests.goldens.store import load
 
 from . import snippets
 
-GOLDENS = json.loads((Path(__file__).parents[1] / "goldens" / "ndarray.json").read_text())
+GOLDENS = load("ndarray")
 
 # Programs that MXNet refuses, or answers in a way that dualmx improves on, with the reason.
 BETTER: dict[str, str] = {

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
 import dualmx as mx
 import numpy as onp
 from tests.goldens import np_cases
+from tests.goldens.store import load
 
-RECORDED = json.loads((Path(__file__).parents[1] / "goldens" / "np.json").read_text(encoding="utf-8"))
+RECORDED = load("np")
 
 
 @pytest.mark.slow

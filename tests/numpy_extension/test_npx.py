@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +12,9 @@ import dualmx as mx
 from dualmx import autograd, gluon
 from dualmx.gluon import nn
 from tests.goldens import npx_cases
+from tests.goldens.store import load
 
 np, npx = mx.np, mx.npx
-
-
-@cache
-def arrays() -> dict[str, onp.ndarray]:
-    """What `record_npx.py` recorded."""
-    with onp.load(Path(__file__).parents[1] / "goldens" / "npx.npz") as f:
-        return dict(f)
 
 
 @pytest.fixture
@@ -38,7 +31,7 @@ LOOSE = {"pinv": 2e-4, "inv": 2e-4, "det": 2e-4, "solve_batch": 2e-4, "gamma": 2
 @pytest.mark.parametrize("name", npx_cases.CASES)
 def test_case(name: str) -> None:
     found = npx_cases.run(mx, name)
-    expected = {k.split("|")[1]: v for k, v in arrays().items() if k.split("|")[0] == name}
+    expected = {k.split("|")[1]: v for k, v in load("npx").items() if k.split("|")[0] == name}
     assert set(found) == set(expected)
     for key, want in expected.items():
         assert (found[key].shape, found[key].dtype) == (want.shape, want.dtype), key

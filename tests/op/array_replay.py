@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import json
-from pathlib import Path
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,22 +9,7 @@ from jax.test_util import check_grads
 
 from dualmx.op.registry import OPS
 from tests.goldens.shape_cases import Case
-from tests.op.replay import apply
-
-FILE = Path(__file__).parents[1] / "goldens" / "shape.npz"
-
-
-@functools.cache
-def recorded() -> dict[str, dict[str, np.ndarray]]:
-    """Case name -> what (`out0`, `grad1`, ...) -> value that MXNet gave, in its dtype."""
-    with np.load(FILE, allow_pickle=False) as store:
-        index, values = json.loads(store["index"].tobytes()), store["values"]
-    found: dict[str, dict[str, np.ndarray]] = {}
-    at = 0
-    for name, what, dtype, shape, size in index:
-        found.setdefault(name, {})[what] = values[at : at + size].reshape(shape).astype(dtype)
-        at += size
-    return found
+from tests.op.replay import apply, recorded
 
 
 def check_recorded(case: Case, rtol: float = 3e-5, atol: float = 3e-6) -> None:

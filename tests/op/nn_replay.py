@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -14,23 +12,12 @@ import numpy as np
 import dualmx.op.defs  # noqa: F401
 from dualmx.op.registry import OPS
 from tests.goldens.nn_cases import Case
-
-RECORDS = [Path(__file__).parents[1] / "goldens" / f"{name}.npz" for name in ("nn", "vision", "contrib", "edge")]
-
-
-@lru_cache(maxsize=1)
-def recorded() -> dict[str, np.ndarray]:
-    """Everything that `record_nn.py` and `record_vision.py` stored."""
-    found: dict[str, np.ndarray] = {}
-    for path in RECORDS:
-        with np.load(path) as f:
-            found |= dict(f)
-    return found
+from tests.op.replay import recorded
 
 
 def replay(case: Case, rtol: float = 2e-5, atol: float = 2e-5, skip: tuple[str, ...] = ()) -> None:
     """Compare outputs, next states and gradients (but of inputs in `skip`) of one case with the record."""
-    store = recorded()
+    record = recorded()[case.name]
     call = OPS[case.op].call(case.train, **case.params)
     arrays = case.arrays()
     names = list(arrays)
@@ -55,7 +42,7 @@ def replay(case: Case, rtol: float = 2e-5, atol: float = 2e-5, skip: tuple[str, 
     inferred = call.infer(tuple((a.shape, a.dtype) for a in arrays.values()))
     assert inferred == tuple((o.shape, np.dtype(o.dtype)) for o in outs)
     for i in range(call.n_visible):
-        want = store[f"{case.name}|out{i}"]
+        want = record[f"out{i}"]
         np.testing.assert_allclose(outs[i], want, rtol, atol, err_msg=f"output {i}")
         assert outs[i].dtype == want.dtype
     written = dict(zip(call.aux_positions(len(names)), outs[call.n_outputs :], strict=True))
@@ -63,13 +50,11 @@ def replay(case: Case, rtol: float = 2e-5, atol: float = 2e-5, skip: tuple[str, 
         if not n.startswith("moving"):
             continue
         value = written.get(at, arrays[n])
-        np.testing.assert_allclose(value, store[f"{case.name}|next:{n}"], rtol, atol, err_msg=f"next {n}")
+        np.testing.assert_allclose(value, record[f"next{at}"], rtol, atol, err_msg=f"next {n}")
     for i, g in zip(free, grads, strict=True):
         if names[i] in skip:
             continue
-        np.testing.assert_allclose(
-            g, store[f"{case.name}|grad:{names[i]}"], rtol, atol, err_msg=f"gradient of {names[i]}"
-        )
+        np.testing.assert_allclose(g, record[f"grad{i}"], rtol, atol, err_msg=f"gradient of {names[i]}")
 
 
 def numeric_gradients(fn: Callable[..., Any], args: list[np.ndarray], tol: float = 1e-6) -> None:

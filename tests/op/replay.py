@@ -1,10 +1,8 @@
-"""Run the cases of `tests/goldens/elementwise_cases.py` on JAX values and find what MXNet recorded for them."""
+"""Run cases on JAX values, and find what MXNet recorded for them."""
 
 from __future__ import annotations
 
 import functools
-import json
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -15,20 +13,18 @@ from jax.test_util import check_grads
 import dualmx.op.defs  # noqa: F401
 from dualmx.op.registry import OPS, Call
 from tests.goldens.elementwise_cases import Case
+from tests.goldens.store import load
 
-FILE = Path(__file__).parents[1] / "goldens" / "elementwise.npz"
+RECORDINGS = ("elementwise", "shape", "nn", "vision", "contrib", "edge")
 
 
 @functools.cache
 def recorded() -> dict[str, dict[str, np.ndarray]]:
-    """Case name -> what (`out0`, `grad1`, ...) -> value that MXNet gave."""
-    with np.load(FILE, allow_pickle=False) as store:
-        index, values = json.loads(store["index"].tobytes()), store["values"]
+    """Case name -> what (`out0`, `grad1`, `next2`: the new value of a state) -> value that MXNet gave, in its dtype."""
     found: dict[str, dict[str, np.ndarray]] = {}
-    at = 0
-    for name, what, shape, size in index:
-        found.setdefault(name, {})[what] = values[at : at + size].reshape(shape)
-        at += size
+    for name in RECORDINGS:
+        assert not found.keys() & load(name).keys(), "two cases have one name"
+        found |= load(name)
     return found
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from dualmx.op.registry import OPS, Op
 from tests.goldens import contrib_cases, elementwise_cases, nn_cases, shape_cases, vision_cases
-from tests.op import array_replay, nn_replay, replay
+from tests.op.replay import recorded
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -58,24 +58,14 @@ def _elementwise() -> Iterator[Sample]:
     for case in elementwise_cases.CASES:
         arrays = tuple(case.arrays())
         smooth = tuple(range(len(arrays)))
-        found = functools.partial(replay.recorded().get, case.name, {})
+        found = functools.partial(recorded().get, case.name, {})
         yield Sample(case.op, arrays, case.params, smooth, True, case.head, found, case.numeric)
 
 
 def _shape() -> Iterator[Sample]:
     for case in shape_cases.CASES:
-        found = functools.partial(array_replay.recorded().get, case.name, {})
+        found = functools.partial(recorded().get, case.name, {})
         yield Sample(case.op, case.arrays, case.params, case.smooth, True, _only_first(case.head), found)
-
-
-def _nn_record(case: nn_cases.Case, names: list[str]) -> Arrays:
-    found = {}
-    for key, value in nn_replay.recorded().items():
-        name, what = key.rsplit("|", 1)
-        if name == case.name:
-            kind, _, given = what.partition(":")
-            found[f"{kind}{names.index(given)}" if given else kind] = value
-    return found
 
 
 def _nn() -> Iterator[Sample]:
@@ -85,7 +75,7 @@ def _nn() -> Iterator[Sample]:
         arrays = case.arrays()
         names = list(arrays)
         smooth = tuple(i for i, n in enumerate(names) if n not in case.still)
-        found = functools.partial(_nn_record, case, names)
+        found = functools.partial(recorded().get, case.name, {})
         yield Sample(case.op, tuple(arrays.values()), case.params, smooth, case.train, _only_first(case.head), found)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,9 @@ import pytest
 import dualmx as mx
 from dualmx import MXNetError
 from tests.goldens.graph_cases import DRAWS, PLAIN, complete_graph, graphs, masks, numpy_nodes
+from tests.goldens.store import load
 
-GOLDEN: dict[str, Any] = json.loads((Path(__file__).parents[1] / "goldens" / "graph.json").read_text())
+GOLDEN: dict[str, Any] = load("graph")
 nd: Any = mx.nd
 C = nd.contrib
 

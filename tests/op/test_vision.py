@@ -11,7 +11,8 @@ import dualmx as mx
 from dualmx.core.errors import ArgumentError
 from dualmx.op.registry import OPS
 from tests.goldens.vision_cases import DRAWN, GROUPS, Case
-from tests.op.nn_replay import gradients, recorded, replay
+from tests.op.nn_replay import gradients, replay
+from tests.op.replay import recorded
 
 CASES = [c for cases in GROUPS.values() for c in cases]
 
@@ -100,7 +101,7 @@ def test_bad_arguments(op, shapes, params, text):
 def test_drawn_colours_match_record(case: Case):
     (data,) = case.arrays().values()
     (out,) = OPS[case.op].call(**case.params).apply([jnp.asarray(data)], jax.random.key(0))
-    want = recorded()[f"{case.name}|out0"]
+    want = recorded()[case.name]["out0"]
     assert out.dtype == want.dtype
     # Whole numbers are cut, so that one more or less is rounding.
     np.testing.assert_allclose(np.asarray(out, float), want.astype(float), 1e-5, 1 if data.dtype == np.uint8 else 5e-4)

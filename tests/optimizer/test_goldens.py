@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import dualmx as mx
+from tests.goldens.optimizer_cases import CASES, STATE_FILES, run, trained_updater
+from tests.goldens.store import load
 
-GOLDENS = Path(__file__).resolve().parents[1] / "goldens"
-sys.path.insert(0, str(GOLDENS))
-
-from optimizer_cases import CASES, STATE_FILES, run, trained_updater  # noqa: E402
-
-GOLDEN = np.load(GOLDENS / "optimizer.npz")
+GOLDEN = load("optimizer")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)

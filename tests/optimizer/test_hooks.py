@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,8 +13,9 @@ from dualmx import nd
 from dualmx.optimizer.updater import in_one_call
 from tests.goldens.hooks_optimizer_cases import AGGREGATING, HOOKS, NAMES, cases
 from tests.goldens.hooks_spy import unpack
+from tests.goldens.store import load
 
-GOLDEN = unpack(json.loads((Path(__file__).parents[1] / "goldens" / "hooks.json").read_text())["optimizer"])
+GOLDEN = unpack(load("hooks")["optimizer"])
 CASES = dict(cases())
 
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dualmx as mx
+from tests.goldens.sparse_cases import OPTIMIZERS, calls, made, updated
+from tests.goldens.store import load
 
-GOLDENS = Path(__file__).parents[1] / "goldens"
-sys.path.insert(0, str(GOLDENS))
-from sparse_cases import OPTIMIZERS, calls, made, updated  # noqa: E402
-
-KINDS: dict[str, list[Any]] = json.loads((GOLDENS / "sparse.json").read_text())
+KINDS: dict[str, list[Any]] = load("sparse")["kinds"]
 # MXNet 1.9.1 reads memory that it did not write.
 WRONG_IN_MXNET = {"dot default csr True False csr", "dot default csr True True csr"}
 
@@ -24,7 +19,7 @@ WRONG_IN_MXNET = {"dot default csr True False csr", "dot default csr True True c
 @pytest.fixture(scope="module")
 def recorded() -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Values by the name of the call, and weights by the name of the optimizer."""
-    flat, at = np.load(GOLDENS / "sparse.npz")["arr_0"], 0
+    flat, at = load("sparse")["values"], 0
     found, weights = {}, {}
     for name, (kind, *shape) in KINDS.items():
         if kind != "error":

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dualmx as mx
 from dualmx.core.errors import ArgumentError, ArgumentTypeError, FormatError
+from tests.goldens.control_cases import CASES, inputs
+from tests.goldens.store import load
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "goldens"))
-from control_cases import CASES, inputs  # noqa: E402
-
-GOLDEN = json.loads((Path(__file__).parent.parent / "goldens/control.json").read_text())
+GOLDEN = load("control")
 sym, nd = mx.sym, mx.nd
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,15 +9,12 @@ import pytest
 
 import dualmx as mx
 from dualmx.op.registry import OPS
-
-GOLDENS = Path(__file__).resolve().parents[1] / "goldens"
-sys.path.insert(0, str(GOLDENS))
-
-from symbol_cases import BUILDS, EXPRESSIONS, INFERENCES, RUNS  # noqa: E402
+from tests.goldens.store import load
+from tests.goldens.symbol_cases import BUILDS, EXPRESSIONS, INFERENCES, RUNS
 
 
 def golden(name: str) -> Any:
-    return json.loads((GOLDENS / f"symbol_{name}.json").read_text(encoding="utf-8"))
+    return load("symbol")[name]
 
 
 def evaluate(text: str) -> Any:

@@ -8,18 +8,12 @@ import os
 import pickle
 import random
 import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dualmx as mx
-
-GOLDENS = Path(__file__).resolve().parents[1] / "goldens"
-sys.path.insert(0, str(GOLDENS))
-
-from symbol_cases import BUILDS  # noqa: E402
+from tests.goldens.symbol_cases import BUILDS
 
 X = {"op": "null", "name": "x", "inputs": []}
 

@@ -1,24 +1,16 @@
-"""Record names, JSON, inference results and executor runs of `symbol_cases.py` from MXNet 1.9.1 into `symbol*.json`.
-
-Run with a Python that has MXNet: `python tests/goldens/record_symbol.py` from the repository root.
-"""
+"""What MXNet says of the symbols of `symbol_cases.py`: names, JSON, inference results, executor runs."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import sys
 from typing import Any
 
-import mxnet as mx  # pyright: ignore[reportMissingImports]
 import numpy as np
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
-
-from symbol_cases import BUILDS, EXPRESSIONS, INFERENCES, RUNS  # noqa: E402
-from symbol_random import random_graph  # noqa: E402
+from tests.goldens.symbol_cases import BUILDS, EXPRESSIONS, INFERENCES, RUNS
+from tests.goldens.symbol_random import random_graph
 
 
 def facts(symbol: Any) -> dict[str, Any]:
@@ -35,17 +27,17 @@ def facts(symbol: Any) -> dict[str, Any]:
     }
 
 
-def evaluate(text: str) -> Any:
+def evaluate(mx: Any, text: str) -> Any:
     """The symbol of one expression, named as if it were the first of the program."""
     with mx.name.NameManager():
         scope = {"sym": mx.sym, **{n: mx.sym.Variable(n) for n in "xyz"}}
         return eval(text, scope)
 
 
-def infer(text: str, method: str, kwargs: dict[str, Any]) -> Any:
+def infer(mx: Any, text: str, method: str, kwargs: dict[str, Any]) -> Any:
     """The result of an inference method, dtypes by name, errors as the text `error`."""
     try:
-        lists = getattr(evaluate(text), method)(**kwargs)
+        lists = getattr(evaluate(mx, text), method)(**kwargs)
     except Exception:
         return "error"
     return [None if part is None else [plain(v) for v in part] for part in lists]
@@ -56,7 +48,7 @@ def plain(value: Any) -> Any:
     return None if value is None else list(value) if isinstance(value, tuple) else np.dtype(value).name
 
 
-def run(build: str, shapes: dict[str, tuple[int, ...]], grad_req: str) -> dict[str, Any]:
+def run(mx: Any, build: str, shapes: dict[str, tuple[int, ...]], grad_req: str) -> dict[str, Any]:
     """Two steps forward and backward: outputs, gradients, states."""
     with mx.name.NameManager():
         symbol = BUILDS[build](mx)
@@ -81,7 +73,7 @@ def run(build: str, shapes: dict[str, tuple[int, ...]], grad_req: str) -> dict[s
     return {"steps": steps, "inference": [o.asnumpy().tolist() for o in exe.forward()]}
 
 
-def random_case(seed: int) -> dict[str, Any]:
+def random_case(mx: Any, seed: int) -> dict[str, Any]:
     """A random graph, and what MXNet infers of it."""
     with mx.name.NameManager():
         symbol, given = random_graph(mx, seed)
@@ -96,7 +88,7 @@ def random_case(seed: int) -> dict[str, Any]:
     return {"graph": graph, "given": given, "full": found[0], "partial": found[1]}
 
 
-def registered_names() -> dict[str, str]:
+def registered_names(mx: Any) -> dict[str, str]:
     """Registry name of every operator name: one that fails to load tells it in its error, another in its JSON."""
     import ctypes
 
@@ -104,10 +96,10 @@ def registered_names() -> dict[str, str]:
 
     count, names = ctypes.c_uint(), ctypes.POINTER(ctypes.c_char_p)()
     check_call(_LIB.MXListAllOpNames(ctypes.byref(count), ctypes.byref(names)))
-    return {name: found for name in sorted(py_str(names[i]) for i in range(count.value)) if (found := ask(name))}
+    return {name: found for name in sorted(py_str(names[i]) for i in range(count.value)) if (found := ask(mx, name))}
 
 
-def ask(name: str) -> str:
+def ask(mx: Any, name: str) -> str:
     """Registry name of one operator, asked in a child process because some operators crash on missing inputs."""
     end, start = os.pipe()
     child = os.fork()
@@ -131,30 +123,20 @@ def ask(name: str) -> str:
     return found
 
 
-def dump(name: str, value: Any) -> None:
-    """Write one golden file."""
-    with open(os.path.join(HERE, name), "w", encoding="utf-8") as f:
-        json.dump(value, f, indent=None, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
-        f.write("\n")
-
-
-def main() -> None:
-    """Record everything."""
-    graphs = {}
+def record(mx: Any) -> Any:
+    """Everything."""
+    graphs, nodes = {}, {}
     for name, build in BUILDS.items():
         with mx.name.NameManager():
             graphs[name] = facts(build(mx))
-    dump("symbol_graphs.json", graphs)
-    nodes = {}
     for text in EXPRESSIONS:
-        s = evaluate(text)
+        s = evaluate(mx, text)
         nodes[text] = {"json": s.tojson(), "outputs": s.list_outputs(), "name": s.name}
-    dump("symbol_nodes.json", nodes)
-    dump("symbol_inference.json", [[t, m, k, infer(t, m, k)] for t, m, k in INFERENCES])
-    dump("symbol_runs.json", {name: run(*case) for name, case in RUNS.items()})
-    dump("symbol_random.json", [random_case(seed) for seed in range(150)])
-    dump("symbol_names.json", registered_names())
-
-
-if __name__ == "__main__":
-    main()
+    return {
+        "graphs": dict(sorted(graphs.items())),
+        "nodes": dict(sorted(nodes.items())),
+        "inference": [[t, m, k, infer(mx, t, m, k)] for t, m, k in INFERENCES],
+        "runs": dict(sorted((name, run(mx, *case)) for name, case in RUNS.items())),
+        "random": [random_case(mx, seed) for seed in range(150)],
+        "names": registered_names(mx),
+    }
