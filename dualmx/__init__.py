@@ -85,61 +85,18 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Rooms that a script may not need are imported when first named, so that `import dualmx` stays quick.
+# Modules that a script may not need are imported when they are first named, so that `import dualmx` stays quick. They
+# are those that type checkers have been told above, which cannot read them from here.
 _LAZY = {
-    "rtc": "rtc",
-    "registry": "registry",
-    "library": "library",
-    "libinfo": "libinfo",
-    "executor_manager": "executor_manager",
-    "error": "error",
-    "attribute": "attribute",
-    "base": "base",
-    "bridge": "bridge",
-    "callback": "callback",
-    "contrib": "contrib",
-    "debug": "debug",
-    "executor": "executor",
-    "gluon": "gluon",
-    "horovod": "horovod",
-    "image": "image",
-    "img": "image",
-    "init": "initializer",
-    "initializer": "initializer",
-    "io": "io",
-    "keras": "keras",
-    "kv": "kvstore",
-    "kvstore": "kvstore",
-    "lightning": "lightning",
-    "log": "log",
-    "lr_scheduler": "lr_scheduler",
-    "metric": "metric",
-    "mod": "module",
-    "model": "model",
-    "module": "module",
-    "mon": "monitor",
-    "monitor": "monitor",
-    "name": "name",
-    "np": "numpy",
-    "npx": "numpy_extension",
-    "numpy": "numpy",
-    "numpy_dispatch_protocol": "numpy_dispatch_protocol",
-    "numpy_extension": "numpy_extension",
-    "operator": "operator",
-    "optimizer": "optimizer",
-    "opt": "optimizer",
-    "parallel": "parallel",
-    "predictor": "predictor",
-    "profiler": "profiler",
-    "recordio": "recordio",
-    "rnn": "rnn",
-    "runtime": "runtime",
-    "spark": "spark",
-    "test_utils": "test_utils",
-    "util": "util",
-    "visualization": "visualization",
-    "viz": "visualization",
-}
+    **{name: name for name in (
+        "attribute base bridge callback contrib debug error executor executor_manager gluon horovod image initializer "
+        "io keras kvstore libinfo library lightning log lr_scheduler metric model module monitor name numpy "
+        "numpy_dispatch_protocol numpy_extension operator optimizer parallel predictor profiler recordio registry rnn "
+        "rtc runtime spark test_utils util visualization"
+    ).split()},
+    "img": "image", "init": "initializer", "kv": "kvstore", "mod": "module", "mon": "monitor", "np": "numpy",
+    "npx": "numpy_extension", "opt": "optimizer", "viz": "visualization",
+}  # fmt: skip
 
 # The switches of NumPy semantics, which are in `mx.util`.
 _MODES = (

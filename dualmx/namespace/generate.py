@@ -80,7 +80,7 @@ def as_input(value: Any, op: Op, name: str, like: Any) -> NDArray:
 
 
 def split_arguments(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[NDArray], dict[str, Any]]:
-    """Sort the arguments of a call into input arrays and parameters; positional ones follow the signature."""
+    """Sort the arguments of a call into input arrays and parsed parameters; positional ones follow the signature."""
     params = {k: v for k, v in kwargs.items() if k in op.params or k not in {i.name for i in op.inputs}}
     if op.variadic:
         if len(args) == 1 and isinstance(args[0], (list, tuple)):
@@ -88,7 +88,7 @@ def split_arguments(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
         found = [as_input(a, op, f"argument {k}", None) for k, a in enumerate(args)]
         if "num_args" in op.params:
             params.setdefault("num_args", len(found))
-        return found, params
+        return found, op.parse(params)
     names = [i.name for i in op.inputs]
     order = [*names, *op.params]
     if len(args) > len(order):
@@ -120,7 +120,7 @@ def split_arguments(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
                 break
             raise ArgumentError(f"{op.name}: missing input {i.name!r}; it takes ({', '.join(p.name for p in present)})")
         arrays.append(as_input(value, op, i.name, arrays[0] if arrays else None))
-    return arrays, params
+    return arrays, parsed
 
 
 def _shift_inputs(given: dict[str, Any], placed: list[str], present: list[Input]) -> None:
@@ -181,8 +181,7 @@ def array_function(op: Op, name: str) -> Callable[..., Any]:
                     break
         if found is None:
             ctx = _pop_context(op, kwargs)
-            arrays, params = split_arguments(op, args, kwargs)
-            parsed = op.parse(params)
+            arrays, parsed = split_arguments(op, args, kwargs)
             call, runtime = op.bind(parsed), op.runtime_values(parsed)
             if not arrays and not op.variadic:
                 return _create(call, ctx, runtime, out)

@@ -11,42 +11,12 @@ from typing import Any
 from ..ndarray.handle import invoke_binary, invoke_unary
 from ..ndarray.ndarray import NDArray
 from ..ndarray.operators import ScalarCalls
+from ..op.operator_table import BINARY_FUNCTIONS, SAME_SHAPE_OPS
 from ..op.registry import OPS
 from ..sparse import BaseSparseNDArray
 from ..sparse.operators import pair
 from . import nd_functions
 from .generate import as_input
-
-# public name: operator on two arrays, operator with the number on the right, with the number on the left
-BINARY_FUNCTIONS: dict[str, tuple[str, str, str]] = {
-    "add": ("broadcast_add", "_plus_scalar", "_plus_scalar"),
-    "subtract": ("broadcast_sub", "_minus_scalar", "_rminus_scalar"),
-    "multiply": ("broadcast_mul", "_mul_scalar", "_mul_scalar"),
-    "divide": ("broadcast_div", "_div_scalar", "_rdiv_scalar"),
-    "true_divide": ("broadcast_div", "_div_scalar", "_rdiv_scalar"),
-    "modulo": ("broadcast_mod", "_mod_scalar", "_rmod_scalar"),
-    "power": ("broadcast_power", "_power_scalar", "_rpower_scalar"),
-    "maximum": ("broadcast_maximum", "_maximum_scalar", "_maximum_scalar"),
-    "minimum": ("broadcast_minimum", "_minimum_scalar", "_minimum_scalar"),
-    "hypot": ("broadcast_hypot", "_hypot_scalar", "_hypot_scalar"),
-    "equal": ("broadcast_equal", "_equal_scalar", "_equal_scalar"),
-    "not_equal": ("broadcast_not_equal", "_not_equal_scalar", "_not_equal_scalar"),
-    "greater": ("broadcast_greater", "_greater_scalar", "_lesser_scalar"),
-    "greater_equal": ("broadcast_greater_equal", "_greater_equal_scalar", "_lesser_equal_scalar"),
-    "lesser": ("broadcast_lesser", "_lesser_scalar", "_greater_scalar"),
-    "lesser_equal": ("broadcast_lesser_equal", "_lesser_equal_scalar", "_greater_equal_scalar"),
-    "logical_and": ("broadcast_logical_and", "_logical_and_scalar", "_logical_and_scalar"),
-    "logical_or": ("broadcast_logical_or", "_logical_or_scalar", "_logical_or_scalar"),
-    "logical_xor": ("broadcast_logical_xor", "_logical_xor_scalar", "_logical_xor_scalar"),
-}
-
-# The functions of `mx.nd.sparse`, and what they compute two arrays of one shape with.
-SAME_SHAPE_OPS = {
-    "add": "elemwise_add",
-    "subtract": "elemwise_sub",
-    "multiply": "elemwise_mul",
-    "divide": "elemwise_div",
-}
 
 # What each function does on two numbers.
 SCALAR_FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.errors import ArgumentTypeError
 from ..op import defs as _defs  # noqa: F401  (fills the registry)
+from ..op.operator_table import ARITHMETIC, BINARY_FUNCTIONS, COMPARISON
 from ..op.registry import OPS, Call
 from .handle import invoke_binary, invoke_out, invoke_unary
 from .ndarray import NDArray
@@ -106,33 +107,17 @@ def inplace(symbol: str, name: str, scalar_name: str) -> Any:
     return method
 
 
-_ARITHMETIC = {
-    "add": ("+", "broadcast_add", "_plus_scalar", "_plus_scalar"),
-    "sub": ("-", "broadcast_sub", "_minus_scalar", "_rminus_scalar"),
-    "mul": ("*", "broadcast_mul", "_mul_scalar", "_mul_scalar"),
-    "truediv": ("/", "broadcast_div", "_div_scalar", "_rdiv_scalar"),
-    "mod": ("%", "broadcast_mod", "_mod_scalar", "_rmod_scalar"),
-    "pow": ("**", "broadcast_power", "_power_scalar", "_rpower_scalar"),
-}
-_COMPARISON = {
-    "eq": ("==", "broadcast_equal", "_equal_scalar"),
-    "ne": ("!=", "broadcast_not_equal", "_not_equal_scalar"),
-    "gt": (">", "broadcast_greater", "_greater_scalar"),
-    "ge": (">=", "broadcast_greater_equal", "_greater_equal_scalar"),
-    "lt": ("<", "broadcast_lesser", "_lesser_scalar"),
-    "le": ("<=", "broadcast_lesser_equal", "_lesser_equal_scalar"),
-}
-
-
 def install(cls: type[NDArray]) -> None:
     """Give the array class its operators."""
-    for key, (symbol, name, scalar_name, reflected_name) in _ARITHMETIC.items():
+    for key, (symbol, function) in ARITHMETIC.items():
+        name, scalar_name, reflected_name = BINARY_FUNCTIONS[function]
         setattr(cls, f"__{key}__", binary(symbol, name, scalar_name))
         setattr(cls, f"__r{key}__", reflected(symbol, name, reflected_name))
         if key != "pow":
             # MXNet has no in-place power: `x **= 2` gives the name x to a new array.
             setattr(cls, f"__i{key}__", inplace(symbol, name, scalar_name))
-    for key, (symbol, name, scalar_name) in _COMPARISON.items():
+    for key, (symbol, function) in COMPARISON.items():
+        name, scalar_name, _ = BINARY_FUNCTIONS[function]
         setattr(cls, f"__{key}__", binary(symbol, name, scalar_name))
     negative, absolute = OPS["negative"].call(), OPS["abs"].call()
     # Of truth values the negative is a whole number, as that of a product with -1.

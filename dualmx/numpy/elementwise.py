@@ -99,6 +99,12 @@ BINARY: dict[str, tuple[str, str, str]] = {
 }
 
 
+def operator_names(name: str) -> tuple[str, str, str]:
+    """Return the operators of a function on two arrays, with a number on the right, and with one on the left."""
+    stem, reflected, _ = BINARY[name]
+    return f"_npi_{stem}", f"_npi_{stem}_scalar", f"_npi_{reflected}_scalar"
+
+
 def _masked(result: Any, where: Any, out: Any, what: str) -> Any:
     """Return the result where a mask is true, elsewhere the old values of `out` (0 without `out`)."""
     from .creation import array, zeros_like

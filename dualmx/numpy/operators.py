@@ -12,23 +12,25 @@ from ..ndarray.ndarray import NDArray
 from ..ndarray.operators import ScalarCalls
 from ..op.registry import OPS
 from .call import SCALAR_TYPES, array_from_values, store
+from .elementwise import operator_names
 from .np_ndarray import as_np_class, ndarray
 
 _PLAIN = {int, float, bool}
 
-# method: operator on arrays, with the scalar on the right, on the left
-ARITHMETIC = {
-    "add": ("_npi_add", "_npi_add_scalar", "_npi_add_scalar"),
-    "sub": ("_npi_subtract", "_npi_subtract_scalar", "_npi_rsubtract_scalar"),
-    "mul": ("_npi_multiply", "_npi_multiply_scalar", "_npi_multiply_scalar"),
-    "truediv": ("_npi_true_divide", "_npi_true_divide_scalar", "_npi_rtrue_divide_scalar"),
-    "floordiv": ("_npi_floor_divide", "_npi_floor_divide_scalar", "_npi_rfloor_divide_scalar"),
-    "mod": ("_npi_mod", "_npi_mod_scalar", "_npi_rmod_scalar"),
-    "pow": ("_npi_power", "_npi_power_scalar", "_npi_rpower_scalar"),
-    "and": ("_npi_bitwise_and", "_npi_bitwise_and_scalar", "_npi_bitwise_and_scalar"),
-    "or": ("_npi_bitwise_or", "_npi_bitwise_or_scalar", "_npi_bitwise_or_scalar"),
-    "xor": ("_npi_bitwise_xor", "_npi_bitwise_xor_scalar", "_npi_bitwise_xor_scalar"),
+_FUNCTIONS = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "true_divide",
+    "floordiv": "floor_divide",
+    "mod": "mod",
+    "pow": "power",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
 }
+# method: operator on arrays, with the scalar on the right, on the left
+ARITHMETIC = {key: operator_names(name) for key, name in _FUNCTIONS.items()}
 COMPARISON = {
     "eq": "equal",
     "ne": "not_equal",

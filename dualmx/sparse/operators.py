@@ -12,27 +12,10 @@ from ..core.errors import ArgumentTypeError
 from ..ndarray.creation import array
 from ..ndarray.ndarray import NDArray
 from ..ndarray.operators import ScalarCalls
+from ..op.operator_table import ARITHMETIC, BINARY_FUNCTIONS, COMPARISON, SAME_SHAPE_OPS
 from ..op.registry import OPS
 from .base import BaseSparseNDArray
 from .dispatch import invoke, store
-
-# name of the method: operator on equal shapes, on others, with a number on the right, with a number on the left
-ARITHMETIC = {
-    "add": ("elemwise_add", "broadcast_add", "_plus_scalar", "_plus_scalar"),
-    "sub": ("elemwise_sub", "broadcast_sub", "_minus_scalar", "_rminus_scalar"),
-    "mul": ("elemwise_mul", "broadcast_mul", "_mul_scalar", "_mul_scalar"),
-    "truediv": ("broadcast_div", "broadcast_div", "_div_scalar", "_rdiv_scalar"),
-    "mod": ("broadcast_mod", "broadcast_mod", "_mod_scalar", "_rmod_scalar"),
-    "pow": ("broadcast_power", "broadcast_power", "_power_scalar", "_rpower_scalar"),
-}
-COMPARISON = {
-    "eq": ("broadcast_equal", "_equal_scalar"),
-    "ne": ("broadcast_not_equal", "_not_equal_scalar"),
-    "gt": ("broadcast_greater", "_greater_scalar"),
-    "ge": ("broadcast_greater_equal", "_greater_equal_scalar"),
-    "lt": ("broadcast_lesser", "_lesser_scalar"),
-    "le": ("broadcast_lesser_equal", "_lesser_equal_scalar"),
-}
 
 
 def pair(equal: str, unequal: str, scalar: str) -> Callable[[Any, Any], NDArray]:
@@ -79,12 +62,14 @@ def _inplace(function: Callable[[Any, Any], NDArray]) -> Callable[[Any, Any], An
 
 def install(cls: Any) -> None:
     """Give the sparse classes their operators."""
-    for key, (equal, other, scalar, left) in ARITHMETIC.items():
-        function = pair(equal, other, scalar)
+    for key, (_, name) in ARITHMETIC.items():
+        other, scalar, left = BINARY_FUNCTIONS[name]
+        function = pair(SAME_SHAPE_OPS.get(name, other), other, scalar)
         setattr(cls, f"__{key}__", function)
         setattr(cls, f"__i{key}__", _inplace(function))
         setattr(cls, f"__r{key}__", reflected(other, left))
-    for key, (other, scalar) in COMPARISON.items():
+    for key, (_, name) in COMPARISON.items():
+        other, scalar, _ = BINARY_FUNCTIONS[name]
         setattr(cls, f"__{key}__", pair(other, other, scalar))
     cls.__neg__ = lambda self: invoke(OPS["negative"].call(), (self,))[0]
     cls.__abs__ = lambda self: invoke(OPS["abs"].call(), (self,))[0]

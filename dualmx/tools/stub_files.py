@@ -22,11 +22,11 @@ from .. import symbol as sym
 from ..namespace import generate, methods
 from ..namespace.fluent import FLUENT
 from ..namespace.lazy_module import PREFIXES, public_names
-from ..namespace.table import BINARY_FUNCTIONS
 from ..ndarray.ndarray import NDArray
 from ..numpy import methods as np_methods
 from ..numpy.elementwise import BINARY, UNARY
 from ..op import schema
+from ..op.operator_table import BINARY_FUNCTIONS
 from ..op.registry import OPS, Op
 from ..op.schema import ParamField
 from ..symbol.symbol import Symbol
