@@ -92,7 +92,9 @@ def value_at_index(steps: Sequence[State], where: ValueIndex) -> Value:
 @cache
 def _sum_call(count: int) -> Call:
     inputs = (Input("data", UNTYPED, variadic=True),)
-    op = Op("_joint_sum", lambda *data: tuple(psum(data)), inputs, {}, outputs=count, joint=lambda p, train: True)
+    op = Op(
+        "_joint_sum", lambda *data: tuple(psum(data)), inputs, {}, outputs=count, is_collective=lambda p, train: True
+    )
     return Call(op, {}, False)
 
 

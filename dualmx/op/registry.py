@@ -7,7 +7,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from types import SimpleNamespace
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict, Unpack, get_args, get_origin
 
 import jax
 import numpy as np
@@ -24,11 +24,47 @@ def key_aval() -> jax.ShapeDtypeStruct:
     return jax.eval_shape(lambda: jax.random.key(0))
 
 
-def _always(p: Any, train: bool) -> bool:
-    return True
-
-
 RuntimeForm = Callable[[Mapping[str, Any], tuple[int, ...], np.dtype], "tuple[Call, tuple[float, ...]] | None"]
+
+
+class OpOptions(TypedDict, total=False):
+    """What an operator may say of itself beside its body.
+
+    Attributes:
+        aliases: further names under which front ends and JSON find it.
+        outputs: number of outputs (auxiliary next values follow them and are not counted), or a function of the
+        parameters.
+        visible: how many of the outputs front ends show, all of them if None, or a function of the parameters.
+        output_names: their names.
+        complete: `(p, shapes: dict) -> dict` of input shapes deduced from known ones; see `graph.infer`.
+        complete_dtype: likewise for dtypes.
+        writes_aux: `(p, train) -> bool`; when false the body's next auxiliary values are dropped.
+        dynamic: output shapes depend on values, so it runs at once and outside compiled programs.
+        mutates: `p -> input positions` written back from the results after the outputs, before the auxiliary ones.
+        floating: `Tensor` inputs must be of a floating type.
+        is_collective: `(p, train) -> bool`; whether the call exchanges values with other contexts.
+        paired_inputs: names of further inputs of a variadic op for each one that `num_args` counts; they follow the
+        latter.
+        input_names_of: `p -> names` of all inputs of a variadic op where its parameters settle them, `()` elsewhere.
+        traits: what the rooms above must know of it, see `Traits`.
+        method: name of the method that arrays and symbols have for it, `""` for none.
+    """
+
+    aliases: Sequence[str]
+    outputs: int | Callable[[Any], int]
+    visible: int | Callable[[Any], int] | None
+    output_names: Sequence[str]
+    complete: Callable[..., Mapping[str, tuple[int, ...]]] | None
+    complete_dtype: Callable[..., Mapping[str, str]] | None
+    writes_aux: Callable[[Any, bool], bool]
+    dynamic: bool
+    mutates: Callable[[Any], Sequence[int]] | None
+    floating: bool
+    is_collective: Callable[[Any, bool], bool] | None
+    paired_inputs: Sequence[str]
+    input_names_of: Callable[[Any], Sequence[str]] | None
+    traits: Traits
+    method: str
 
 
 class Op:
@@ -40,24 +76,28 @@ class Op:
         inputs: tensor inputs, auxiliary ones included, in order.
         params: typed parameters by name.
         key_name, train_name: the hidden arguments for a random key and the training flag, `""` if there is none.
-        outputs: number of outputs (auxiliary next values not counted), or a function of the parameters.
-        visible: how many of the outputs front ends show, or a function of the parameters.
-        complete: `complete(params, shapes)` returns shapes of unknown inputs; see `graph.passes.infer`.
-        writes_aux: whether a call in the given mode changes its auxiliary inputs.
-        mutates: positions of further inputs that are written, as a function of the parameters.
-        floating: whether `Tensor` inputs must be of a floating type.
-        is_collective: whether a call in the given mode exchanges values with other contexts, see `op.joint`.
-        paired_inputs: names of what follows the counted inputs of a variadic op, for each of them in turn.
-        input_names_of: names of all inputs of a variadic op where its parameters settle them, a function of the
-        parameters.
         calls: the interned calls.
-        traits: what the rooms above must know of it.
-        method: name of its method of arrays and symbols, `""` if there is none.
         runtime_form: turns parameters of a call on data of some shape and dtype into the call, and its runtime inputs,
         that computes the same; None where those, float32, would not be exact.
         variant_of: name of the operator of which this is the form with numbers at run time, None for all others.
+        outputs, visible and the others: see `OpOptions`.
     """
 
+    aliases: tuple[str, ...] = ()
+    outputs: int | Callable[[Any], int] = 1
+    visible: int | Callable[[Any], int] | None = None
+    output_names: tuple[str, ...] = ()
+    complete: Callable[..., Mapping[str, tuple[int, ...]]] | None = None
+    complete_dtype: Callable[..., Mapping[str, str]] | None = None
+    writes_aux: Callable[[Any, bool], bool] = staticmethod(lambda p, train: True)
+    dynamic: bool = False
+    mutates: Callable[[Any], Sequence[int]] | None = None
+    floating: bool = False
+    is_collective: Callable[[Any, bool], bool] | None = None
+    paired_inputs: tuple[str, ...] = ()
+    input_names_of: Callable[[Any], Sequence[str]] | None = None
+    traits: Traits = NO_TRAITS
+    method: str = ""
     variant_of: str | None = None
     runtime_form: RuntimeForm | None = None
     inputs: tuple[Input, ...]
@@ -71,35 +111,16 @@ class Op:
         fn: Callable[..., Any],
         inputs: tuple[Input, ...] | None = None,
         params: Mapping[str, ParamField] | None = None,
-        outputs: int | Callable[[Any], int] = 1,
-        visible: int | Callable[[Any], int] | None = None,
-        output_names: tuple[str, ...] = (),
-        aliases: tuple[str, ...] = (),
-        complete: Callable[..., Mapping[str, tuple[int, ...]]] | None = None,
-        complete_dtype: Callable[..., Mapping[str, str]] | None = None,
-        writes_aux: Callable[[Any, bool], bool] = _always,
+        *,
         key_name: str = "",
         train_name: str = "",
-        dynamic: bool = False,
-        mutates: Callable[[Any], Sequence[int]] | None = None,
-        floating: bool = False,
-        joint: Callable[[Any, bool], bool] | None = None,
-        attached: tuple[str, ...] = (),
-        named: Callable[[Any], Sequence[str]] | None = None,
-        traits: Traits = NO_TRAITS,
-        method: str = "",
+        **options: Unpack[OpOptions],
     ):
-        self.is_collective, self.paired_inputs, self.input_names_of = joint, attached, named
-        self.name, self.fn, self.outputs, self.visible = name, fn, outputs, visible
-        self.output_names, self.aliases, self.complete, self.complete_dtype = (
-            output_names,
-            aliases,
-            complete,
-            complete_dtype,
-        )
-        self.writes_aux, self.dynamic, self.mutates = writes_aux, dynamic, mutates
-        self.floating, self.traits, self.method = floating, traits, method
+        if unknown := options.keys() - OpOptions.__annotations__.keys():
+            raise TypeError(f"op {name!r}: unknown options {sorted(unknown)}")
+        self.name, self.fn = name, fn
         self.calls: dict[Any, Call] = {}
+        self.__dict__.update((n, tuple(v) if isinstance(v, list) else v) for n, v in options.items())
         if inputs is not None:
             self.inputs, self.params, self.key_name, self.train_name = inputs, params or {}, key_name, train_name
 
@@ -378,43 +399,12 @@ class Call:
 OPS: dict[str, Op] = {}
 
 
-def op(
-    *,
-    name: str | None = None,
-    aliases: Sequence[str] = (),
-    outputs: int | Callable[[Any], int] = 1,
-    visible: int | Callable[[Any], int] | None = None,
-    output_names: Sequence[str] = (),
-    complete: Callable[..., Mapping[str, tuple[int, ...]]] | None = None,
-    complete_dtype: Callable[..., Mapping[str, str]] | None = None,
-    writes_aux: Callable[[Any, bool], bool] = _always,
-    dynamic: bool = False,
-    mutates: Callable[[Any], Sequence[int]] | None = None,
-    floating: bool = False,
-    joint: Callable[[Any, bool], bool] | None = None,
-    attached: Sequence[str] = (),
-    named: Callable[[Any], Sequence[str]] | None = None,
-    traits: Traits = NO_TRAITS,
-    method: str = "",
-) -> Callable[[Callable[..., Any]], Op]:
+def op(*, name: str | None = None, **options: Unpack[OpOptions]) -> Callable[[Callable[..., Any]], Op]:
     """Register the decorated function as an operator; roles and types are read from its annotations.
 
     Args:
         name: registry name, the function's own by default.
-        aliases: further names under which front ends and JSON find the op.
-        outputs: how many results are outputs (next auxiliary values follow them and are not counted).
-        visible: how many outputs front ends return.
-        complete: `(p, shapes: dict) -> dict` of input shapes deduced from known ones.
-        complete_dtype: likewise for dtypes.
-        writes_aux: `(p, train) -> bool`; when false the body's next auxiliary values are dropped.
-        dynamic: output shapes depend on values, so the op runs at once and outside compiled programs.
-        mutates: `p -> input positions` written back from the results after the outputs, before the auxiliary ones.
-        floating: `Tensor` inputs must be of a floating type.
-        joint: `(p, train) -> bool`; whether the call exchanges values with other contexts.
-        attached: names of further inputs of a variadic op for each one that `num_args` counts; they follow the latter.
-        named: `p -> names` of all inputs of a variadic op where its parameters settle them, `()` elsewhere.
-        traits: what the rooms above must know of the op, see `Traits`.
-        method: name of the method that arrays and symbols have for it.
+        options: see `OpOptions`.
 
     Raises:
         TypeError: no docstring. KeyError: name taken.
@@ -423,25 +413,7 @@ def op(
     def register(fn: Callable[..., Any]) -> Op:
         if not (fn.__doc__ or "").strip():
             raise TypeError(f"{fn.__name__}: an op needs a docstring")
-        made = Op(
-            name or fn.__name__,
-            fn,
-            outputs=outputs,
-            visible=visible,
-            output_names=tuple(output_names),
-            aliases=tuple(aliases),
-            complete=complete,
-            complete_dtype=complete_dtype,
-            writes_aux=writes_aux,
-            dynamic=dynamic,
-            mutates=mutates,
-            floating=floating,
-            joint=joint,
-            attached=tuple(attached),
-            named=named,
-            traits=traits,
-            method=method,
-        )
+        made = Op(name or fn.__name__, fn, **options)
         for n in (made.name, *made.aliases):
             if n in OPS:
                 raise KeyError(f"op {n!r} is already registered")

@@ -64,7 +64,7 @@ class SubgraphOp(Op):
     def __init__(self, name: str, subgraphs: Sequence[Subgraph]):
         base = BASES[name]
         fields = {k: f for k, f in base.params.items() if k != "bodies"}
-        super().__init__(name, base.fn, base.inputs, fields, base.outputs, complete=self._shapes,
+        super().__init__(name, base.fn, base.inputs, fields, outputs=base.outputs, complete=self._shapes,
                          complete_dtype=self._dtypes, key_name=base.key_name, train_name=base.train_name)  # fmt: skip
         self.base, self.subgraphs = base, tuple(subgraphs)
 

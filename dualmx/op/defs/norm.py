@@ -261,7 +261,7 @@ def _several(p: Any, train: bool) -> bool:
     return train and not p.use_global_stats and p.ndev > 1
 
 
-@op(**_BN, joint=_several, traits=MOVING_STATISTICS)
+@op(**_BN, is_collective=_several, traits=MOVING_STATISTICS)
 @signature_of(BatchNorm.fn, "axis", "cudnn_off", "min_calib_range", "max_calib_range")
 def _contrib_SyncBatchNorm(
     *,

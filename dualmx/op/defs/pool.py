@@ -301,7 +301,7 @@ def _weight_shape(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple
 @op(
     floating=True,
     complete=_weight_shape,
-    named=lambda p: ("data", "weight") if p.sample_type == "bilinear" else (),
+    input_names_of=lambda p: ("data", "weight") if p.sample_type == "bilinear" else (),
     traits=Traits(initializers={"weight": '["bilinear", {}]'}, has_named_output=True),
 )
 def UpSampling(

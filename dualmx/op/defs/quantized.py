@@ -142,7 +142,7 @@ def _ranges_of_one(p: Any, shapes: Mapping[str, Any]) -> dict[str, tuple[int, ..
 @op(
     outputs=3,
     output_names=("output", "min_output", "max_output"),
-    attached=("min", "max"),
+    paired_inputs=("min", "max"),
     complete=_ranges_of_one,
 )
 def _contrib_quantized_concat(*data: UntypedTensor, num_args: Count = 0, dim: int = 1) -> Three:
