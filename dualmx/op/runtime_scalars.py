@@ -52,8 +52,8 @@ def define_runtime_form(
             vectors = {n for n in active if isinstance(params[n], tuple)}
             fields.update((n, replace(fields[n], vector=True)) for n in vectors)
             made = forms[active] = Op(
-                f"{plain.name}_dyn", body or plain.fn, plain.inputs, fields, outputs=plain.outputs, visible=plain.visible,
-                key_name=plain.key_name, train_name=plain.train_name,
+                f"{plain.name}_dyn", body or plain.fn, plain.inputs, fields, outputs=plain.outputs,
+                visible=plain.visible, key_name=plain.key_name, train_name=plain.train_name,
             )  # fmt: skip
             made.variant_of = plain.name
         return made

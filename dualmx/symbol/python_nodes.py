@@ -52,8 +52,8 @@ class PythonNodeOp(Op):
     def __init__(self, name: str, layout: CustomOpSpec):
         inputs = [Input(n, UNTYPED) for n in layout.arguments] + [Input(n, AUX) for n in layout.states]
         super().__init__(
-            name, self._raise_not_compiled, tuple(inputs), {}, outputs=len(layout.outputs), output_names=tuple(layout.outputs),
-            complete=self._shapes, complete_dtype=self._dtypes,
+            name, self._raise_not_compiled, tuple(inputs), {}, outputs=len(layout.outputs),
+            output_names=tuple(layout.outputs), complete=self._shapes, complete_dtype=self._dtypes,
         )  # fmt: skip
         self.spec = layout
 
