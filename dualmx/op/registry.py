@@ -27,6 +27,11 @@ def key_aval() -> jax.ShapeDtypeStruct:
 RuntimeForm = Callable[[Mapping[str, Any], tuple[int, ...], np.dtype], "tuple[Call, tuple[float, ...]] | None"]
 
 
+def _always_writes(p: Any, train: bool) -> bool:
+    """Every call changes the auxiliary inputs, in either mode."""
+    return True
+
+
 class OpOptions(TypedDict, total=False):
     """What an operator may say of itself beside its body.
 
@@ -89,7 +94,7 @@ class Op:
     output_names: tuple[str, ...] = ()
     complete: Callable[..., Mapping[str, tuple[int, ...]]] | None = None
     complete_dtype: Callable[..., Mapping[str, str]] | None = None
-    writes_aux: Callable[[Any, bool], bool] = staticmethod(lambda p, train: True)
+    writes_aux: Callable[[Any, bool], bool] = staticmethod(_always_writes)
     dynamic: bool = False
     mutates: Callable[[Any], Sequence[int]] | None = None
     floating: bool = False
