@@ -362,7 +362,12 @@ def split_v2(self: Symbol, *args: Any, **kwargs: Any) -> Symbol:
     return creation.split_v2(self, *args, **kwargs)
 
 
-HANDWRITTEN = (reshape, transpose, astype, squeeze, diag, expand_dims, flatten, split_v2)
+def as_np_ndarray(self: Symbol) -> Any:
+    """Return the same expression with the operators of `mx.sym.np`: they broadcast, comparisons give bool."""
+    return lazy_module.load("numpy.symbols").as_np(self)
+
+
+HANDWRITTEN = (reshape, transpose, astype, squeeze, diag, expand_dims, flatten, split_v2, as_np_ndarray)
 
 
 def install(cls: type[Symbol], top: ModuleType) -> None:

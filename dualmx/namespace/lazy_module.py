@@ -102,13 +102,18 @@ SYM_SUBMODULES = {
 }  # fmt: skip
 
 
+def load(module: str) -> Any:
+    """Return a module of the package that builds on this room, imported when it is first needed."""
+    return importlib.import_module(f"{str(__package__).rpartition('.')[0]}.{module}")
+
+
 def populate_np(top: ModuleType, submodules: dict[str, str]) -> None:
     """Let `top` answer for the names in `places`."""
 
     def found(name: str) -> Any:
         if name not in submodules:
             raise AttributeError(f"module {top.__name__!r} has no operator or attribute {name!r}", name=name, obj=top)
-        made = importlib.import_module(f"{str(__package__).rpartition('.')[0]}.{submodules[name]}")
+        made = load(submodules[name])
         setattr(top, name, made)
         return made
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
@@ -31,6 +30,7 @@ from ..sparse import (
 from ..symbol.lowering import execute, lower_or_fallback
 from ..symbol.symbol import Symbol
 from .generate import as_input
+from .lazy_module import load
 
 
 def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False) -> Any:
@@ -133,10 +133,6 @@ def populate(top: ModuleType) -> None:
         setattr(top._internal, name, boolean_mask)
 
 
-def _image() -> Any:
-    return importlib.import_module("dualmx.image")  # it builds on this room
-
-
 def imdecode(
     str_img: Any, clip_rect: Sequence[int] = (0, 0, 0, 0), out: NDArray | None = None, index: int = 0,
     channels: int = 3, mean: NDArray | None = None,
@@ -154,7 +150,7 @@ def imdecode(
     Raises:
         ArgumentError: the window is empty.
     """
-    picture = _image().imdecode(str_img, 0 if channels == 1 else 1)
+    picture = load("image").imdecode(str_img, 0 if channels == 1 else 1)
     x0, y0, x1, y1 = clip_rect
     if any(clip_rect):
         if not (0 <= x0 < x1 <= picture.shape[1] and 0 <= y0 < y1 <= picture.shape[0]):
@@ -172,17 +168,17 @@ def imdecode(
 
 def _cvimdecode(buf: Any, flag: int = 1, to_rgb: bool = True, out: Any = None, name: str | None = None) -> NDArray:
     """Decode an image; see `mx.image.imdecode`."""
-    return _image().imdecode(buf, flag, to_rgb, out)
+    return load("image").imdecode(buf, flag, to_rgb, out)
 
 
 def _cvimread(filename: str, flag: int = 1, to_rgb: bool = True, out: Any = None, name: str | None = None) -> NDArray:
     """Read and decode an image file; see `mx.image.imread`."""
-    return _image().imread(filename, flag, to_rgb, out)
+    return load("image").imread(filename, flag, to_rgb, out)
 
 
 def _cvimresize(src: Any, w: int, h: int, interp: int = 1, out: Any = None, name: str | None = None) -> NDArray:
     """Resize an image; see `mx.image.imresize`."""
-    return _image().imresize(src, w, h, interp, out)
+    return load("image").imresize(src, w, h, interp, out)
 
 
 def _cvcopyMakeBorder(
@@ -190,7 +186,7 @@ def _cvcopyMakeBorder(
     out: Any = None, name: str | None = None,
 ) -> NDArray:  # fmt: skip
     """Add rows and columns around an image; see `mx.image.copyMakeBorder`."""
-    found = _image().copyMakeBorder(src, top, bot, left, right, type, value, values)
+    found = load("image").copyMakeBorder(src, top, bot, left, right, type, value, values)
     if out is None:
         return found
     out[:] = found

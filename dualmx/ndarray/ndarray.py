@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import importlib
 import warnings
 import weakref
 from collections.abc import Iterator
@@ -327,12 +326,6 @@ class NDArray(Addressable, Fluent):
     def as_nd_ndarray(self) -> NDArray:
         """Return the array itself: it is a classic array."""
         return self
-
-    def as_np_ndarray(self) -> Any:
-        """Return a `mx.np.ndarray` on the same value: writes to one are seen by the other, gradients are shared."""
-        # The room of NumPy semantics builds on this one, and is imported when it is first needed.
-        room = importlib.import_module("..numpy", __package__)
-        return room.as_np(self)
 
     def _with_own_class(self, made: Any) -> Any:
         """Return an array made for this one, nothing else holding it, under the rules that this one follows."""

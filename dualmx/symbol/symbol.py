@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -468,11 +467,6 @@ class Symbol(SymbolBase, Fluent):
     def as_nd_ndarray(self) -> Symbol:
         """Return the symbol itself, which is classic."""
         return self
-
-    def as_np_ndarray(self) -> Any:
-        """Return the same expression with the operators of `mx.sym.np`: they broadcast, comparisons give bool."""
-        # That room builds on this one, and is imported when it is first needed.
-        return importlib.import_module("..numpy.symbols", __package__).as_np(self)
 
     def get_backend_symbol(self, backend: str) -> Symbol:
         """Return the symbol itself; see `optimize_for`."""
