@@ -8,16 +8,47 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 
 SEED = 3
 EIGENVALUES = np.array([55.46, 4.794, 1.148])
 EIGENVECTORS = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]])
+SETTINGS = {
+    "larger": dict(data_shape=(3, 32, 32)),
+    "tall": dict(data_shape=(3, 32, 20)),
+    "middle": dict(data_shape=(3, 10, 12)),
+    "resized": dict(data_shape=(3, 20, 20), resize=26),
+    "mirrored": dict(data_shape=(3, 10, 12), mirror=True),
+    "scaled": dict(data_shape=(3, 10, 12), mean_r=1, mean_g=2, mean_b=3, std_r=2, scale=0.5),
+    "gray": dict(data_shape=(1, 10, 12)),
+    "rescaled": dict(data_shape=(3, 10, 12), min_random_scale=0.7, max_random_scale=0.7),
+    "squeezed": dict(data_shape=(3, 16, 16), min_aspect_ratio=1.5, max_aspect_ratio=1.5),
+    "turned": dict(data_shape=(3, 16, 16), rotate=30, max_img_size=20),
+    "wide": dict(data_shape=(3, 24, 36)),
+}
+DETECTION = {
+    "forced": dict(mean_r=10.0, std_g=2.0),
+    "shrunk": dict(resize_mode="shrink", mean_r=10.0),
+    "fitted": dict(resize_mode="fit", data_shape=(3, 30, 40)),
+    "mirrored": dict(rand_mirror_prob=1.0),
+    "short": dict(resize=12),
+}
+
+
+def write_detections(mx: Any, path: str, picture: np.ndarray) -> None:
+    """A file of records with boxes."""
+    labels = [2, 5, 0, 0.1, 0.2, 0.5, 0.6], [2, 5, 1, 0.2, 0.3, 0.9, 0.8, 0, 0.1, 0.2, 0.5, 0.6]
+    out = mx.recordio.MXRecordIO(path, "w")
+    for i, label in enumerate(labels):
+        header = mx.recordio.IRHeader(0, np.array(label), i, 0)
+        out.write(mx.recordio.pack_img(header, picture[: 23 - 8 * i], 9, ".png"))
+    out.close()
 
 
 def record(mx: Any) -> Any:
     """Every image."""
+    import cv2
+
     out: dict[str, np.ndarray] = {}
     rng = np.random.RandomState(0)
     picture = rng.randint(0, 255, (23, 31, 3)).astype("uint8")
@@ -81,16 +112,13 @@ def record(mx: Any) -> Any:
             writer.write_idx(i, mx.recordio.pack_img(header, np.roll(picture, i, 0)[..., ::-1], 9, ".png"))
         writer.close()
         out["rec"], out["idx"] = (np.frombuffer(Path(p).read_bytes(), np.uint8) for p in (rec, idx))
-        SETTINGS = {
-            "larger": dict(data_shape=(3, 32, 32)),
-            "tall": dict(data_shape=(3, 32, 20)),
-            "middle": dict(data_shape=(3, 10, 12)),
-            "resized": dict(data_shape=(3, 20, 20), resize=26),
-            "mirrored": dict(data_shape=(3, 10, 12), mirror=True),
-            "scaled": dict(data_shape=(3, 10, 12), mean_r=1, mean_g=2, mean_b=3, std_r=2, scale=0.5),
-            "gray": dict(data_shape=(1, 10, 12)),
-        }
         for name, settings in SETTINGS.items():
             it = mx.io.ImageRecordIter(path_imgrec=rec, batch_size=2, preprocess_threads=1, **settings)
             out[f"iter_{name}"] = it.next().data[0].asnumpy()
+        write_detections(mx, path := os.path.join(folder, "d.rec"), picture)
+        for name, settings in DETECTION.items():
+            given = {"data_shape": (3, 16, 16), **settings}
+            it = mx.io.ImageDetRecordIter(path_imgrec=path, batch_size=2, preprocess_threads=1, **given)
+            batch = it.next()
+            out[f"det_{name}"], out[f"det_{name}_label"] = batch.data[0].asnumpy(), batch.label[0].asnumpy()
     return out

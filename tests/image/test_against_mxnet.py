@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dualmx as mx
+from tests.goldens.image_cases import DETECTION, SETTINGS, write_detections
 from tests.goldens.store import load
 
 cv2 = pytest.importorskip("cv2", reason="images need opencv-python-headless")
@@ -144,19 +145,6 @@ def test_record_files_are_byte_equal(tmp_path: Path) -> None:
         assert (tmp_path / f"b.{end}").read_bytes() == (tmp_path / f"a.{end}").read_bytes()
 
 
-SETTINGS = {
-    "larger": dict(data_shape=(3, 32, 32)),
-    "tall": dict(data_shape=(3, 32, 20)),
-    "middle": dict(data_shape=(3, 10, 12)),
-    "resized": dict(data_shape=(3, 20, 20), resize=26),
-    "mirrored": dict(data_shape=(3, 10, 12), mirror=True),
-    "scaled": dict(data_shape=(3, 10, 12), mean_r=1, mean_g=2, mean_b=3, std_r=2, scale=0.5),
-    "gray": dict(data_shape=(1, 10, 12)),
-    "rescaled": dict(data_shape=(3, 10, 12), min_random_scale=0.7, max_random_scale=0.7),
-    "squeezed": dict(data_shape=(3, 16, 16), min_aspect_ratio=1.5, max_aspect_ratio=1.5),
-    "turned": dict(data_shape=(3, 16, 16), rotate=30, max_img_size=20),
-    "wide": dict(data_shape=(3, 24, 36)),
-}
 # The older OpenCV turns images with weights of 5 bits.
 APART = dict(larger=1, tall=1, resized=1, wide=1, rescaled=5, squeezed=5, turned=5)
 
@@ -168,22 +156,10 @@ def test_image_record_iter(name: str, tmp_path: Path) -> None:
     same(it.next().data[0], f"iter_{name}", APART.get(name, 1e-4))
 
 
-DETECTION = {
-    "forced": dict(mean_r=10.0, std_g=2.0),
-    "shrunk": dict(resize_mode="shrink", mean_r=10.0),
-    "fitted": dict(resize_mode="fit", data_shape=(3, 30, 40)),
-    "mirrored": dict(rand_mirror_prob=1.0),
-    "short": dict(resize=12),
-}
-
-
 @pytest.mark.parametrize("name", list(DETECTION))
 def test_image_det_record_iter(name: str, tmp_path: Path) -> None:
     path = str(tmp_path / "d.rec")
-    labels = [2, 5, 0, 0.1, 0.2, 0.5, 0.6], [2, 5, 1, 0.2, 0.3, 0.9, 0.8, 0, 0.1, 0.2, 0.5, 0.6]
-    with mx.recordio.MXRecordIO(path, "w") as out:
-        for i, label in enumerate(labels):
-            out.write(mx.recordio.pack_img((0, np.array(label), i, 0), PICTURE[: 23 - 8 * i], 9, ".png"))
+    write_detections(mx, path, PICTURE)
     batch = mx.io.ImageDetRecordIter(path, batch_size=2, **{"data_shape": (3, 16, 16), **DETECTION[name]}).next()
     same(batch.data[0], f"det_{name}", 2)
     same(batch.label[0], f"det_{name}_label", 1e-6)
