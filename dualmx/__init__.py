@@ -79,9 +79,15 @@ if TYPE_CHECKING:
         util,
         visualization,
     )
-
-    img, init, kv, mod, mon, opt, viz = image, initializer, kvstore, module, monitor, optimizer, visualization
-    np, npx = numpy, numpy_extension
+    from . import image as img  # noqa: F401
+    from . import initializer as init  # noqa: F401
+    from . import kvstore as kv  # noqa: F401
+    from . import module as mod  # noqa: F401
+    from . import monitor as mon  # noqa: F401
+    from . import numpy as np  # noqa: F401
+    from . import numpy_extension as npx  # noqa: F401
+    from . import optimizer as opt  # noqa: F401
+    from . import visualization as viz  # noqa: F401
 
 __version__ = "0.1.0"
 
