@@ -1,7 +1,7 @@
 """How many files a call passes through: the walks of docs/design.md, counted.
 
 python docs/walks.py           # the files of each walk, in the order in which they are entered
-python docs/walks.py push      # one of them: eager, warm, symbol, push
+python docs/walks.py push      # one of them: eager, warm, symbol, step, push
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BELOW = ("core/", "op/", "ndarray/", "sparse/")
 #: Entered by every import of the process, of whatever module.
 IMPORTING = ("core/module_alias.py",)
 #: The most files that each walk may pass through.
-LIMITS = {"eager": 25, "warm": 12, "symbol": 10, "push": 14}
+LIMITS = {"eager": 25, "warm": 10, "symbol": 10, "step": 25, "push": 14}
 
 
 class Walk:
@@ -78,6 +78,27 @@ def eager() -> tuple[list[str], list[str]]:
         mx.nd.FullyConnected(x, w, b, num_hidden=4).asnumpy()
 
     return list(walked(call).files), list(walked(call).files)
+
+
+def step() -> list[str]:
+    """Files of a warm training step: record, forward, `backward`, `Trainer.step`, and the loss read."""
+    import dualmx as mx
+
+    net = mx.gluon.nn.Dense(4, in_units=3)
+    net.initialize()
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1}, kvstore=None)
+    x = mx.nd.ones((2, 3))
+
+    def call() -> None:
+        with mx.autograd.record():
+            loss = (net(x) ** 2).sum()
+        loss.backward()
+        trainer.step(2)
+        loss.asnumpy()
+
+    call()
+    call()
+    return list(walked(call).files)
 
 
 def symbol() -> list[str]:
@@ -150,7 +171,9 @@ def main(argv: list[str]) -> None:
         return
     wanted = argv or list(LIMITS)
     for name in wanted:
-        files = {"eager": lambda: eager()[0], "warm": lambda: eager()[1], "symbol": symbol, "push": push}[name]()
+        files = {"eager": lambda: eager()[0], "warm": lambda: eager()[1], "symbol": symbol, "step": step, "push": push}[
+            name
+        ]()
         print(f"{name}: {len(files)} files, at most {LIMITS[name]}")
         print("".join(f"    {f}\n" for f in files))
 

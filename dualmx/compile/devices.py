@@ -23,9 +23,9 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec, SingleDeviceSha
 
 from ..core.context import Context, current_context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
-from ..core.fork_guard import fork_guard
 from ..core.knobs import DIST_TIMEOUT
-from ..core.malloc import retain_freed as keep_memory
+from ..core.process import fork_guard
+from ..core.process import retain_freed as keep_memory
 
 
 def x64() -> Any:

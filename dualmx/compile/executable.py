@@ -20,7 +20,7 @@ import numpy as np
 from jax import export as jax_export
 from jax.experimental.compilation_cache import compilation_cache
 
-from ..core import knobs, malloc
+from ..core import knobs, process
 from ..core.context import Context
 from ..graph.explain import cache_miss_reason
 from ..graph.interpreter import JaxExecutor, run
@@ -206,7 +206,7 @@ class Executable:
         seconds = time.perf_counter() - began
         counters.compile_seconds += seconds
         if seconds > 0.2:  # a small one leaves little behind
-            malloc.trim()
+            process.trim()
         if listeners:
             reason, results, donated = cache_miss_reason(last), len(self.outputs), len(taken)
             where = next((s.user_line for s in reversed(steps) if s.user_line), None)

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from .. import profiler
-from ..core import malloc
+from ..core import process
 from ..core.context import Context
 from ..core.dtypes import is_float
 from ..core.errors import ArgumentError, MXNetError
@@ -421,7 +421,7 @@ def serve(role: str) -> None:
         host = job.bind_host(job.uri)
         run_scheduler(job, lambda count: jax_distributed.start_service(host, job.uri, count))
         return
-    malloc.retain_freed()
+    process.retain_freed()
     sys.setswitchinterval(0.0005)  # the thread that moves bytes is not to wait for updates
     if "JAX_PLATFORMS" not in os.environ:
         jax.config.update("jax_platforms", "cpu")  # a server leaves accelerators to the workers

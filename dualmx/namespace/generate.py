@@ -167,7 +167,8 @@ def array_function(op: Op, name: str) -> Callable[..., Any]:
     A call seen before, all its arrays positional, is found by the number of arrays and the keywords.
     """
     prepared: dict[Any, tuple[Call, tuple[float, ...]]] = {}
-    moded, condition = op.has_train, condition_of(op.traits)
+    moded, traits = op.has_train, op.traits
+    condition = condition_of(traits) if traits.not_finite or traits.index_bounds else None
 
     def function(*args: Any, out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
         try:
@@ -185,7 +186,7 @@ def array_function(op: Op, name: str) -> Callable[..., Any]:
             call, runtime = op.bind(parsed), op.runtime_values(parsed)
             if not arrays and not op.variadic:
                 return _create(call, ctx, runtime, out)
-            if any(a.is_sparse for a in arrays) or sparse.asks_for_storage(call):
+            if any(a.is_sparse for a in arrays) or call.chooses_storage:
                 return _call_sparse(call.in_mode(local.training) if moded else call, arrays, runtime, out)
             if len(arrays) == len(args) and all(isinstance(a, NDArray) for a in args):
                 cache_prepared_call(prepared, len(args), kwargs, (call, runtime))

@@ -15,9 +15,9 @@ import numpy as np
 from ..compile.devices import copy_buffer, device_put, wait_or_raise_lost, x64
 from ..compile.events import counters, listeners
 from ..compile.executable import Executable
-from ..core import knobs, malloc
+from ..core import knobs, process
 from ..core.errors import MXNetError
-from ..core.fork_guard import fork_guard
+from ..core.process import fork_guard
 from ..graph.trie import LEAF, VARIABLE, State, Value, aval, steps_of
 from ..op.registry import Call
 from . import handle, value_checks
@@ -161,7 +161,7 @@ def _take_donated(wanted: Sequence[Value], scratch: list[Any]) -> list[Any]:
             i = at.pop(0)
             alone = takes_over and _getrefcount(scratch[i]) <= _SOLE_REFCOUNT and id(scratch[i]) not in protected
             if alone and not (counters.failures and _buffer_has_failed(scratch[i])):
-                if malloc.poisons:
+                if process.poisons:
                     _poison(scratch[i])
                 found.append(scratch[i])
                 scratch[i] = None
@@ -178,7 +178,7 @@ def _poison(buffer: Any) -> None:
             if result is not None and not result.is_deleted():
                 result.block_until_ready()
         buffer.block_until_ready()
-        malloc.poison(buffer.unsafe_buffer_pointer(), buffer.nbytes)
+        process.poison(buffer.unsafe_buffer_pointer(), buffer.nbytes)
 
 
 def _buffer_has_failed(buffer: Any) -> bool:

@@ -16,7 +16,7 @@ from ..compile.executable import Executable
 from ..compile.multi_device import DeviceGroup, group_of, group_over_processes
 from ..core.context import Context
 from ..core.errors import MXNetError
-from ..core.fork_guard import fork_guard
+from ..core.process import fork_guard
 from ..graph.trie import BACKWARD, LEAF, REENTER, State, Value, aval, steps_of
 from ..op.lowering_context import psum
 from ..op.registry import Call, Op

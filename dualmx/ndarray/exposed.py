@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from ..compile.devices import accepts_numpy, aligned_copy, device_put
-from ..core import malloc
+from ..core import process
 from ..core.context import Context
 from ..op.defs.index import kept, ranges
 from ..op.registry import Call
@@ -92,8 +92,8 @@ class Exposed:
     def taken_back(self, ctx: Context) -> Any:
         """Return the last values, as programs take them, when nobody else holds the memory any more."""
         values = self.read((), ctx)
-        if malloc.poisons and not self._foreign:
-            malloc.poison(self.memory.ctypes.data, self.memory.nbytes)
+        if process.poisons and not self._foreign:
+            process.poison(self.memory.ctypes.data, self.memory.nbytes)
         return values
 
     def write(self, values: Any) -> None:

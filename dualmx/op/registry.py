@@ -15,7 +15,7 @@ import numpy as np
 from ..core.dtypes import is_dtype, is_float
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from .schema import AUX, TENSOR, UNTYPED, Axes, Input, ParamField, read_schema, to_floats
-from .traits import NO_TRAITS, Traits
+from .traits import NO_TRAITS, StorageRule, Traits
 
 
 @cache
@@ -295,6 +295,11 @@ class Call:
     def __repr__(self) -> str:
         changed = {n: v for n, v in self.static.items() if v != self.op.params[n].default}
         return f"{self.op.name}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
+
+    @property
+    def chooses_storage(self) -> bool:
+        """Whether the storage type of the result does not follow from the inputs."""
+        return self.op.traits.storage is StorageRule.CAST or bool(self.params.get("forward_stype"))
 
     def in_mode(self, train: bool) -> Call:
         """Return the same call in the given mode."""

@@ -9,7 +9,7 @@ from collections import deque
 
 import numpy as np
 
-from ..core import malloc
+from ..core import process
 
 MIN_BYTES = 1 << 20
 MAX_KEPT_BYTES = 1 << 30  # most bytes that rest
@@ -50,8 +50,8 @@ class BufferPool:
         with self._lock:
             while self._dropped:
                 released = self._held.pop(self._dropped.popleft())[1]
-                if malloc.poisons:
-                    malloc.poison(np.frombuffer(released, np.uint8).ctypes.data, len(released))
+                if process.poisons:
+                    process.poison(np.frombuffer(released, np.uint8).ctypes.data, len(released))
                 self._free.append(released)
             found = next((m for m in reversed(self._free) if len(m) == size), None)
             if found is not None:

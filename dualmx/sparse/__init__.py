@@ -10,7 +10,6 @@ from .csr import CSRNDArray
 from .dispatch import (
     RecordingExecutor,
     as_stype,
-    asks_for_storage,
     invoke,
     invoke_out,
     is_sparse,
@@ -26,7 +25,7 @@ engine.sparse = creation
 __all__ = [
     "STYPES", "BaseSparseNDArray", "CSRNDArray", "NotSupportedForSparseNDArray", "RecordingExecutor",
     "RowSparseNDArray",
-    "array", "as_stype", "asks_for_storage", "csr_matrix", "empty", "invoke", "invoke_out", "is_sparse",
+    "array", "as_stype", "csr_matrix", "empty", "invoke", "invoke_out", "is_sparse",
     "needs_stepwise", "row_sparse_array", "rows_of_table", "run_program_stepwise", "store", "with_storage",
     "write_rows", "zeros",
 ]  # fmt: skip

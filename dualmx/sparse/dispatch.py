@@ -57,11 +57,6 @@ def storages(ins: Sequence[NDArray]) -> tuple[str, ...]:
     return tuple(a.stype for a in ins)
 
 
-def asks_for_storage(call: Call) -> bool:
-    """True if the storage type of the result does not follow from the inputs."""
-    return call.op.traits.storage is StorageRule.CAST or bool(call.params.get("forward_stype"))
-
-
 def invoke(call: Call, ins: Sequence[NDArray], runtime: Sequence[float] = ()) -> list[NDArray]:
     """Record a call on arrays of any storage type and return its outputs; see `ndarray.invoke`.
 
@@ -69,7 +64,7 @@ def invoke(call: Call, ins: Sequence[NDArray], runtime: Sequence[float] = ()) ->
         MXNetError: the inputs do not fit the operator, or it does not take their storage types.
     """
     rule = call.op.traits.storage
-    if rule is not None and (any(map(is_sparse, ins)) or asks_for_storage(call)):
+    if rule is not None and (any(map(is_sparse, ins)) or call.chooses_storage):
         outs = KERNELS[rule](call, ins, runtime)
         if outs is not None:
             return outs
@@ -158,7 +153,7 @@ def _makes_sparse(call: ProgramCall) -> bool:
     for step in call.program.steps:
         params = step.call.params if isinstance(step, Instr) else {}
         kinds = (params.get("stype"), params.get("forward_stype"))
-        if isinstance(step, Instr) and asks_for_storage(step.call) and "default" not in kinds:
+        if isinstance(step, Instr) and step.call.chooses_storage and "default" not in kinds:
             return True
     return False
 
@@ -193,7 +188,7 @@ class RecordingExecutor:
         """Record a step and return its outputs."""
         if not ins:
             return handle.invoke_nullary(step.call, self.ctx)
-        by_storage = asks_for_storage(step.call) or any(map(is_sparse, ins))
+        by_storage = step.call.chooses_storage or any(map(is_sparse, ins))
         return (invoke if by_storage else handle.invoke)(step.call, ins)
 
 

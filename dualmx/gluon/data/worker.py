@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.fork_guard import fork_guard
+from ...core.process import fork_guard
 from ...ndarray import NDArray
 from .batchify import to_host, worker_mode
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import malloc
+from ...core import process
 from ...core.errors import FormatError
 
 MIN_SHARED_BYTES = 32 << 10  # bytes; what is smaller travels by itself
@@ -84,8 +84,8 @@ class Arena:
                 del self._held[index]
                 self._free.setdefault(self._sizes[index], []).append(index)
             index = self._reuse(size)
-            if index >= 0 and malloc.poisons:
-                malloc.poison(self._base + self._offsets[index], self._sizes[index])
+            if index >= 0 and process.poisons:
+                process.poison(self._base + self._offsets[index], self._sizes[index])
             if index < 0:
                 index = self._grow(size)
             if index < 0:

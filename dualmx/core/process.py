@@ -1,16 +1,50 @@
-"""Policy for freed memory: return it to the system, keep it for the next arrays, or poison it to find faults."""
+"""This process of the operating system: what a fork may not do, and what becomes of freed memory."""
 
 from __future__ import annotations
 
 import ctypes
+import gc
+import os
 import sys
 from functools import cache
 
 from . import knobs
+from .errors import ForkError
 
 # glibc's numbers for mallopt.
 _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8
 _MAX_KEPT_BYTES = (1 << 31) - 1  # bytes of free memory that are kept
+
+
+class _ForkGuard:
+    """State of this process.
+
+    Attributes:
+        is_fork: why arrays cannot be computed here, empty where they can.
+        runs_xla: XLA was started here, or before the fork that made this process.
+    """
+
+    is_fork = ""
+    runs_xla = False
+
+    def require_compute(self) -> None:
+        """Raise `ForkError` where computing would wait for threads that exist only in the parent process."""
+        if self.is_fork:
+            raise ForkError(self.is_fork)
+
+    def mark_fork(self) -> None:
+        """Note that this process is a fork of one that may run XLA."""
+        if self.runs_xla:
+            gc.freeze()  # at the end XLA's client would wait for its threads, which exist only in the parent
+            self.is_fork = (
+                "this process is a fork of one that computes with arrays, and cannot compute itself: start it by "
+                "multiprocessing.get_context('spawn'), or fork before the first array is computed"
+            )
+
+
+fork_guard = _ForkGuard()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=fork_guard.mark_fork)
 
 
 def _call(name: str, *args: int) -> None:
@@ -56,4 +90,4 @@ def poison(address: int, nbytes: int) -> None:
     ctypes.memset(address, 0xFF, nbytes)
 
 
-__all__ = ["poison", "poisons", "retain_freed", "trim"]
+__all__ = ["fork_guard", "poison", "poisons", "retain_freed", "trim"]
