@@ -23,9 +23,10 @@ from .core.argcheck import require_instance
 from .core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from .ndarray import tape
 from .ndarray.custom_op import Function
+from .ndarray.execute import flush
 from .ndarray.handle import is_tracked
 from .ndarray.ndarray import NDArray, make_variable
-from .ndarray.recorder import backward_mode, engine, local
+from .ndarray.recorder import backward_mode, local
 from .ndarray.tape import recorded_ops
 from .symbol.node import Node, topological
 from .symbol.symbol import Symbol
@@ -111,7 +112,7 @@ def set_recording(is_recording: bool) -> bool:
         if is_recording and not local.record_depth:
             # Variables have values then, and a step that begins with an empty trace is the same program every time.
             for tr in list(local.traces.values()):
-                engine.flush(tr)
+                flush(tr)
         local.recording = bool(is_recording)
         local.trace.set_recording(local.recording)
     return before

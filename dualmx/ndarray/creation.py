@@ -18,12 +18,12 @@ from ..core.dtypes import arange_values, as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..op.registry import OPS
 from .exchange import adopt, is_host
-from .execute import array_from_buffer
 from .exposed import protect
-from .handle import invoke, invoke_nullary, invoke_out
+from .handle import array_from_buffer, invoke, invoke_nullary, invoke_out
 from .interop import array_from_numpy
 from .ndarray import NDArray
 from .recorder import engine, local
+from .storage import sparse_storage
 
 
 def array(source_array: Any, ctx: Context | None = None, dtype: DType | None = None) -> NDArray:
@@ -41,7 +41,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: DType | None = N
         >>> array([[1, 2]]).shape
         (1, 2)
     """
-    sparse = engine.sparse.of_source(source_array, ctx, dtype)
+    sparse = sparse_storage().of_source(source_array, ctx, dtype)
     if sparse is not None:
         return sparse
     if isinstance(source_array, NDArray):
@@ -168,7 +168,7 @@ def zeros(
         [[0.0, 0.0]]
     """
     if stype not in (None, "default"):
-        return engine.sparse.zeros(stype, shape, ctx, dtype)
+        return sparse_storage().zeros(stype, shape, ctx, dtype)
     return _run_creation_op(OPS["_zeros"].call(shape=_shape(shape, "zeros"), dtype=_name(dtype)), ctx, out)
 
 

@@ -14,10 +14,11 @@ from ..core.context import Context, current_context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from ..op.registry import OPS
 from .creation import zeros
-from .handle import Handle, invoke, is_tracked, ref
+from .execute import flush
+from .handle import invoke, is_tracked, realize, ref
 from .interop import array_from_numpy
 from .ndarray import NDArray
-from .recorder import TapePaused, engine, local
+from .recorder import Handle, TapePaused, engine, local
 
 _order = itertools.count()
 
@@ -74,7 +75,7 @@ def _snapshot(a: Handle) -> Handle:
     """Return a handle that keeps the present value and place on the tape of `a` when `a` is overwritten."""
     if a._meta is not None and a._meta.grad_req is not None:
         return a
-    data = a._realize(None) if a._trace is None and a._data is None and not a.is_sparse else a._data
+    data = realize(a) if a._trace is None and a._data is None and not a.is_sparse else a._data
     o = object.__new__(type(a))
     o._trace, o._value, o._data, o._meta = a._trace, a._value, data, None
     if a._trace is not None and a._data is None:
@@ -150,7 +151,7 @@ class Function:
                 if o._trace is not None and o._trace is local.traces.get(o._value.ctx):
                     o._trace.mark_variable(o)
         if engine.naive:
-            engine.flush(local.trace)
+            flush(local.trace)
         return outs[0] if isinstance(got, NDArray) else outs
 
 

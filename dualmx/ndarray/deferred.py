@@ -26,11 +26,11 @@ class DeferredTrace(Trace):
         super().__init__(ctx, False)
         self.fetch: Callable[[], NDArray] | None = fetch
 
-    def resolve(self) -> None:
+    def resolve(self) -> bool:
         """Wait for the value, and give it to all arrays that stand for it."""
         with self.lock:
             if self.fetch is None:
-                return
+                return True
             data, error = None, None
             try:
                 data = self.fetch()._array()
@@ -41,7 +41,8 @@ class DeferredTrace(Trace):
                 h._trace, h._value, h._data = None, h._value.aval, data
                 if error is not None:
                     h._extra().error = error
-            self.handles, self.dead_buffers = [], []
+            self.release()
+        return True
 
 
 def set_deferred(array: NDArray, fetch: Callable[[], NDArray]) -> None:

@@ -13,9 +13,9 @@ from ..compile.devices import context_of, device_of, device_put, fully_replicate
 from ..core.context import Context
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError
-from .execute import array_from_buffer
+from .aliasing import exposed, make_views_stale
 from .exposed import Exposed
-from .handle import Handle, check_writable, exposed, make_views_stale
+from .handle import Handle, array_from_buffer, check_writable, realize
 
 _CPU = 1  # kDLCPU
 _VERSION = (1, 0)
@@ -93,7 +93,7 @@ def export(a: Any, what: str, for_writing: bool = False) -> np.ndarray:
     if root._extra().error is not None:
         raise root._extra().error
     if root._trace is not None or memory is None:
-        data = root._data if root._data is not None else root._realize(None)
+        data = root._data if root._data is not None else realize(root)
         memory = exposed(root)
         if memory is None:
             values = root._block_on(lambda: np.asarray(fully_replicated(data)))

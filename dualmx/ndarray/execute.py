@@ -6,29 +6,29 @@ import sys
 import time
 import weakref
 from collections import deque
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, Protocol
 
-import jax
 import numpy as np
 
-from ..compile.devices import copy_buffer, device_put, wait_or_raise_lost, x64
+from ..compile.devices import copy_buffer, device_put, jax_from_numpy_nocopy, wait_or_raise_lost
 from ..compile.events import counters, listeners
 from ..compile.executable import Executable
+from ..compile.multi_device import DeviceGroup, group_of, group_over_processes
 from ..core import knobs, process
 from ..core.errors import MXNetError
 from ..core.process import fork_guard
+from ..graph.signature import context_free_signature, index_of, value_at_index
 from ..graph.trie import LEAF, VARIABLE, State, Value, aval, steps_of
-from ..op.registry import Call
-from . import handle, value_checks
+from .aliasing import publish, publish_value
 from .exposed import COUNTS, protected
-from .handle import Handle, to_jax_array
-from .recorder import Trace, engine, execution_error, local
-from .tape import live_tape, save_tape
+from .recorder import Handle, Trace, execution_error, local
+from .saved_tape import live_tape, save_tape
 
 # Donation asks whether the trace holds the only reference to a buffer. Reference counts answer that exactly on CPython
 # with the GIL up to 3.13; elsewhere nothing is donated, which costs speed only.
-takes_over = COUNTS and knobs.DONATE.read() == "1"
+_takes_over = COUNTS and knobs.DONATE.read() == "1"
 _getrefcount = sys.getrefcount
 
 # Results of the latest programs of all threads, for `waitall`; more programs than XLA lets be in flight at once (32).
@@ -43,8 +43,22 @@ def _measure_sole_refcount() -> int:
 _SOLE_REFCOUNT = _measure_sole_refcount()
 
 
+class ProcessRunner(Protocol):
+    """Other processes that XLA has joined, which run the same programs."""
+
+    def same_on_all(self, text: str) -> bool:
+        """Whether all processes say the same; called by all of them."""
+        ...
+
+    def run(self, work: Any) -> Any:
+        """Run a program of all processes, and wait for its results."""
+        ...
+
+
 def flush(tr: Trace | None = None) -> None:
     """Execute everything that this thread has recorded on the current context (or in `tr`).
+
+    A trace that exchanges values is executed together with those of the same program on other contexts.
 
     Raises:
         MXNetError: compilation or execution failed; the arrays that depended on it raise the same error when read.
@@ -52,55 +66,163 @@ def flush(tr: Trace | None = None) -> None:
     if tr is None:
         tr = local.trace
     with tr.lock:
-        if tr.executed:
-            return
-        if tr.state.depth == 0:
+        if tr.executed or tr.state.depth == 0:
             return
         if tr.state.has_collective:
-            engine.flush_joint(tr)
-            return
-        tr.executed = True
-        if local.trace is tr:
-            local.new_trace(tr.ctx)
-        elif local.traces.get(tr.ctx) is tr:
-            del local.traces[tr.ctx]
-        live = [h for r in tr.handles if (h := r()) is not None and h._trace is tr and h._data is None]
-        if live:
-            _execute(tr, live)
+            flush_spmd(traces_with_same_program(tr))
+        elif live := _detach(tr):
+            _execute([tr], [live])
 
 
-def _execute(tr: Trace, live: list[Handle]) -> None:
-    state = tr.state
-    wanted = tuple([h._value for h in live])
+def flush_spmd(traces: Sequence[Trace], processes: ProcessRunner | None = None) -> None:
+    """Execute traces that recorded the same program as one program on all their devices, and those of other processes.
+
+    Raises:
+        MXNetError: they recorded different programs, two of them share a device, or the program failed; the arrays
+            that depended on it raise the same error when read.
+    """
+    with ExitStack() as held:
+        for tr in traces:
+            held.enter_context(tr.lock)
+        lives = [_detach(tr) for tr in traces]
+        if any(lives):
+            _execute(traces, lives, processes)
+
+
+def traces_with_same_program(tr: Trace) -> list[Trace]:
+    """Return the traces of this thread that recorded the same program as `tr`, in the order of their contexts."""
+    live = [t for t in local.traces.values() if not t.executed]
+    for t in live:
+        # Switching recording off marks the trace of the current context only.
+        t.set_recording(local.recording)
+    found = [t for t in live if context_free_signature(t.state) is context_free_signature(tr.state)]
+    if tr not in found:
+        found.append(tr)
+    return sorted(found, key=lambda t: t.ctx.device_id)
+
+
+@contextmanager
+def isolated_traces() -> Iterator[None]:
+    """Record into traces of its own inside the `with` block and execute them at its end; what is pending stays so."""
+    before = local.traces, local.trace
+    local.traces = {}
+    local.new_trace(before[1].ctx)
+    try:
+        yield
+        for tr in list(local.traces.values()):
+            flush(tr)
+    finally:
+        local.traces, local.trace = before
+
+
+def _detach(tr: Trace) -> list[Handle]:
+    """Take a trace from its thread, which goes on in another one, and return the handles that wait for values."""
+    tr.executed = True
+    if local.trace is tr:
+        local.new_trace(tr.ctx)
+    elif local.traces.get(tr.ctx) is tr:
+        del local.traces[tr.ctx]
+    return [h for r in tr.handles if (h := r()) is not None and h._trace is tr and h._data is None]
+
+
+def _execute(traces: Sequence[Trace], lives: Sequence[list[Handle]], processes: ProcessRunner | None = None) -> None:
+    """Run the program of traces, one for each context, and give the live handles their arrays."""
+    first, state = traces[0], traces[0].state
+    values = [tuple([h._value for h in live]) for live in lives]
     began = time.perf_counter() if listeners else 0.0
     try:
-        exe = state.programs.get(wanted) or _find_covering_executable(state, wanted) or _compile(tr, wanted)
-        started = time.perf_counter() if listeners else 0.0
-        results = run_executable(exe, tr)
+        group = _group_of(traces, processes) if state.has_collective else None
+        if group is None:
+            key: Any = values[0]
+            exe = state.programs.get(key) or _find_covering_executable(state, key) or _compile(traces, key, key)
+            started = time.perf_counter() if listeners else 0.0
+            results = [run_executable(exe, first)]
+        else:
+            places = sorted({index_of(v) for own in values for v in own})
+            key = ("joint", group, *places)
+            exe = state.programs.get(key)
+            if exe is None:
+                steps = steps_of(state)
+                exe = _compile(traces, key, [value_at_index(steps, at) for at in places], group)
+            started = time.perf_counter() if listeners else 0.0
+            results = _run_spmd(exe, traces, group, processes)
     except BaseException as e:
         error = e if isinstance(e, MXNetError) else execution_error(last_user_line(state), e)
-        for h in live:
-            h._trace = h._data = None
-            h._extra().error = error
+        for h in (h for live in lives for h in live):
+            poison(h, error)
         if not isinstance(e, Exception):
             raise
         raise error from e
     counters.flushes += 1
     if listeners:
         for w in list(listeners):
-            w.executed(state, began, started, results)
-    for h, v, k in zip(live, wanted, exe.output_index[wanted], strict=True):
-        if h._value is v:
-            h._data = results[k]
-            h._trace = None
-            h._value = v.aval
-    if exe.saved_steps:
-        save_tape(exe, tr, dict(zip(exe.outputs, results, strict=True)), live, wanted)
-    if tr.exposed:
-        handle.publish(tr)
-    tr.release()
-    if tr.value_checks:
-        value_checks.run_value_checks(tr, live, wanted)
+            w.executed(state, began, started, results[0])
+    where = exe.output_index[key]
+    position = None if group is None else dict(zip(key[2:], where, strict=True))
+    for tr, live, own, found in zip(traces, lives, values, results, strict=True):
+        for h, v, k in zip(live, own, where if position is None else [position[index_of(v)] for v in own], strict=True):
+            if h._value is v:
+                h._data = found[k]
+                h._trace = None
+                h._value = v.aval
+        if exe.saved_steps:
+            saved, outputs = exe.saved_steps, exe.outputs
+            if tr is not first:  # the same steps on another context
+                steps = steps_of(tr.state)
+                saved = [steps[s.depth - 1] for s in saved]
+                outputs = [value_at_index(steps, index_of(v)) for v in outputs]
+            save_tape(saved, tr, dict(zip(outputs, found, strict=True)), live, own)
+        if tr.exposed:
+            publish(tr)
+        tr.release()
+        if tr.value_checks:
+            run_value_checks(tr, live, own)
+
+
+def _group_of(traces: Sequence[Trace], processes: ProcessRunner | None) -> DeviceGroup:
+    """Return the devices on which traces that exchange values run as one program."""
+    contexts = tuple([tr.ctx for tr in traces])
+    group = group_over_processes(contexts) if processes else group_of(contexts) if len(traces) > 1 else None
+    same = context_free_signature(traces[0].state)
+    if group is None or any(context_free_signature(tr.state) is not same for tr in traces):
+        raise MXNetError(
+            f"what was recorded on {', '.join(map(str, contexts))} exchanges values between devices, and must be the "
+            "same program on each of several devices, for parts of the same shape"
+        )
+    return group
+
+
+def run_value_checks(tr: Trace, live: Sequence[Handle], values: Sequence[Value]) -> None:
+    """Check what an executed trace expected; `live` held `values` in it. What nothing alive depends on is ignored."""
+    expected, tr.value_checks = tr.value_checks, []
+    flags = {id(flag) for flag, *_ in expected}
+    failed = None
+    for flag, outs, error, where in expected:
+        if is_satisfied(flag):
+            continue
+        if where:
+            error = type(error)(f"{error} (recorded at {where[0]}:{where[1]})")
+        reached = set(outs)
+        for step in steps_of(tr.state):
+            if any(v in reached for v in step.ins):
+                reached.update(step.outs)
+        for h, v in zip(live, values, strict=True):
+            if v in reached and id(h) not in flags:
+                poison(h, error)
+                failed = error
+    if failed is not None:
+        raise failed
+
+
+def is_satisfied(flag: Handle) -> bool:
+    """Return whether the one element of an executed condition is not 0."""
+    return bool(np.asarray(flag._data).item())
+
+
+def poison(h: Handle, error: MXNetError) -> None:
+    """Let whoever reads an array find `error` in its place."""
+    h._trace = h._data = None
+    h._extra().error = error
 
 
 def last_user_line(state: State | None) -> tuple[str, int] | None:
@@ -115,15 +237,10 @@ def last_user_line(state: State | None) -> tuple[str, int] | None:
 def run_executable(exe: Executable, tr: Trace) -> list[Any]:
     """Run an executable on the inputs of a trace; constants are made on the host, leaves handed through."""
     results: list[Any] = []
-    args = leaves = tr.leaves
+    args = tr.leaves
     if exe.call is not None:
         fork_guard.require_compute()
-        for i in exe.donate:
-            if type(args[i]) is np.ndarray:
-                continue  # which is copied on its way in
-            if not takes_over or _getrefcount(args[i]) > _SOLE_REFCOUNT or id(args[i]) in protected:
-                args[i] = copy_buffer(args[i])
-                counters.kept_copies += 1
+        _own_donated(exe, args)
         if exe.donated_types:
             args = args + _take_donated(exe.donated_types, tr.dead_buffers)
         if exe.has_keys:
@@ -134,10 +251,55 @@ def run_executable(exe: Executable, tr: Trace) -> list[Any]:
         if exe.is_multi_process:
             wait_or_raise_lost(results)
         track_in_flight(results)
+    _add_uncomputed(exe, tr, results)
+    return results
+
+
+def _own_donated(exe: Executable, leaves: list[Any]) -> None:
+    """Replace leaves that a program takes over, and that somebody else holds, by copies."""
+    for i in exe.donate:
+        if type(leaves[i]) is np.ndarray:
+            continue  # which is copied on its way in
+        if not _takes_over or _getrefcount(leaves[i]) > _SOLE_REFCOUNT or id(leaves[i]) in protected:
+            leaves[i] = copy_buffer(leaves[i])
+            counters.kept_copies += 1
+
+
+def _add_uncomputed(exe: Executable, tr: Trace, results: list[Any]) -> None:
+    """Add the results that need no program: constants, and leaves that are handed through."""
     for v in exe.constant_outputs:
-        results.append(device_put(materialize_constant(v), v.ctx))
+        results.append(device_put(materialize_constant(v), tr.ctx))
     for i in exe.passthrough_leaves:
-        results.append(leaves[i])
+        results.append(tr.leaves[i])
+
+
+def _run_spmd(
+    exe: Executable, traces: Sequence[Trace], group: DeviceGroup, processes: ProcessRunner | None
+) -> list[list[Any]]:
+    """Run the program of several contexts; returns each one's results."""
+    results: list[list[Any]] = [[] for _ in traces]
+    if exe.call is not None:
+        fork_guard.require_compute()
+        for tr in traces:
+            tr.leaves = [jax_from_numpy_nocopy(d, tr.ctx) if type(d) is np.ndarray else d for d in tr.leaves]
+            _own_donated(exe, tr.leaves)
+        args = [group.from_shards(list(parts)) for parts in zip(*[tr.leaves for tr in traces], strict=True)]
+        if exe.donated_types:
+            recycled = [
+                _take_donated([aval(v.shape, v.dtype, tr.ctx) for v in exe.donated_types], tr.dead_buffers)
+                for tr in traces
+            ]
+            args += [group.from_shards(list(parts)) for parts in zip(*recycled, strict=True)]
+        if exe.has_keys:
+            args.insert(0, group.stack_scalars([tr.keys for tr in traces], np.uint32))
+        if exe.has_runtime:
+            args.insert(0, group.stack_scalars([tr.runtime for tr in traces], np.float32))
+        program = exe.call
+        computed = program(*args) if processes is None else processes.run(lambda: program(*args))
+        results = [list(parts) for parts in zip(*map(group.local_shards, computed), strict=True)] or results
+    for tr, own in zip(traces, results, strict=True):
+        track_in_flight(own)
+        _add_uncomputed(exe, tr, own)
     return results
 
 
@@ -159,7 +321,7 @@ def _take_donated(wanted: Sequence[Value], scratch: list[Any]) -> list[Any]:
         at = free.get((v.shape, v.dtype), [])
         while at:
             i = at.pop(0)
-            alone = takes_over and _getrefcount(scratch[i]) <= _SOLE_REFCOUNT and id(scratch[i]) not in protected
+            alone = _takes_over and _getrefcount(scratch[i]) <= _SOLE_REFCOUNT and id(scratch[i]) not in protected
             if alone and not (counters.failures and _buffer_has_failed(scratch[i])):
                 if process.poisons:
                     _poison(scratch[i])
@@ -214,9 +376,12 @@ def is_constant(v: Value) -> bool:
     return v.state is not None and v.state.call is not None and v.state.call.op.traits.fill is not None
 
 
-def _compile(tr: Trace, wanted: tuple[Value, ...]) -> Executable:
+def _compile(
+    traces: Sequence[Trace], key: Any, wanted: Sequence[Value], group: DeviceGroup | None = None
+) -> Executable:
+    """Compile the program of traces, one for each context, that yields `wanted` of the first; keep it under `key`."""
     fork_guard.require_compute()
-    state = tr.state
+    tr, state = traces[0], traces[0].state
     steps = steps_of(state)
     entries, kept = live_tape(steps, wanted)
     unique = list(dict.fromkeys((*wanted, *kept)))
@@ -226,19 +391,19 @@ def _compile(tr: Trace, wanted: tuple[Value, ...]) -> Executable:
     passed = [v for v in unique if resolve_alias(v) in at]
     apart = {*constants, *passed}
     computed = [v for v in unique if v not in apart]
-    donate, paired = _pair_donations(tr, leaves, computed, {resolve_alias(v) for v in passed})
+    donate, paired = _pair_common_donations(traces, leaves, computed, {resolve_alias(v) for v in passed})
     # On a mesh a buffer fits only if it is cut alike, which is not known before compiling.
     scratch, recycled = ([], []) if tr.ctx.mesh else _match_dead_buffers(tr, [v for v in computed if v not in paired])
     rest = [v for v in computed if v not in paired and v not in recycled]
     # XLA aliases donated inputs to outputs of equal type in order: pairs first, in the order of their leaves.
     order = [*paired, *recycled, *rest]
-    exe = Executable(steps, order, donate, scratch, tr.ctx, [_multi_device_sharding(d) for d in tr.leaves])
+    exe = Executable(steps, order, donate, scratch, tr.ctx, [_multi_device_sharding(d) for d in tr.leaves], group)
     exe.constant_outputs = tuple(constants)
     exe.passthrough_leaves = tuple(at[resolve_alias(v)] for v in passed)
     exe.outputs = (*order, *constants, *passed)
     exe.saved_steps = entries
-    exe.output_index = {wanted: tuple(exe.outputs.index(v) for v in wanted)}
-    state.programs[wanted] = exe
+    exe.output_index = {key: tuple(exe.outputs.index(v) for v in wanted)}
+    state.programs[key] = exe
     return exe
 
 
@@ -254,6 +419,21 @@ def _multi_device_sharding(data: Any) -> Any:
     if isinstance(data, np.ndarray):
         return None
     return data.sharding if len(data.sharding.device_set) > 1 else None
+
+
+def _pair_common_donations(
+    traces: Sequence[Trace], leaves: list[Value], outs: list[Value], kept: set[Value]
+) -> tuple[list[int], list[Value]]:
+    """Pair leaves that were overwritten on every context with the outputs that overwrite them."""
+    donate, paired = _pair_donations(traces[0], leaves, outs, kept)
+    for tr in traces[1:]:
+        steps = steps_of(tr.state)
+        own = [s.out for s in steps if s.kind == LEAF]
+        there = [value_at_index(steps, index_of(v)) for v in outs]
+        same = {(i, index_of(v)) for i, v in zip(*_pair_donations(tr, own, there, set()), strict=True)}
+        common = [(i, v) for i, v in zip(donate, paired, strict=True) if (i, index_of(v)) in same]
+        donate, paired = [i for i, _ in common], [v for _, v in common]
+    return donate, paired
 
 
 def _pair_donations(
@@ -292,75 +472,30 @@ def read_from_other_thread(tr: Trace, h: Handle) -> None:
 
     The owner keeps its trace and goes on recording; nothing is donated.
     """
-    if tr.resolve is not None:
-        tr.resolve()
+    if tr.resolve():
         return
     with tr.lock:
         if h._data is not None or h._trace is not tr:
             return
-        state = tr.state
+        state, v = tr.state, h._value
         if state.has_collective:
             raise MXNetError(
                 "the array is computed by a program of several devices that another thread has not completed; wait "
                 "for it there, with wait_to_read()"
             )
-        shadow = Trace.__new__(Trace)
-        shadow.ctx, shadow.state = tr.ctx, state
-        shadow.leaves = tr.leaves[: state.n_leaves]
-        shadow.runtime = tr.runtime[: state.n_runtime]
-        shadow.keys = tr.keys[: state.n_keys]
-        shadow.overwritten_by, shadow.dead_buffers = {}, []
-        v = h._value
-        key = ("peek", v)
         began = time.perf_counter() if listeners else 0.0
-        exe = state.programs.get(key)
+        # Not among the programs of the state: it keeps no tape, which the owner may need.
+        exe = state.memo.get((Executable, v))
         if exe is None:
-            steps = steps_of(state)
-            exe = Executable(steps, [v], (), (), tr.ctx, [_multi_device_sharding(d) for d in shadow.leaves])
-            exe.constant_outputs = exe.passthrough_leaves = ()
-            # What keeps a tape is never taken for another set of values; this one is for the reading thread alone.
-            exe.saved_steps = ("peek",)
-            exe.output_index = {}
-            state.programs[key] = exe
+            shardings = [_multi_device_sharding(d) for d in tr.leaves[: state.n_leaves]]
+            exe = state.memo[Executable, v] = Executable(steps_of(state), [v], (), (), tr.ctx, shardings)
         started = time.perf_counter() if listeners else 0.0
         try:
-            results = run_executable(exe, shadow)
+            results = run_executable(exe, tr.snapshot())
         except Exception as e:
             raise execution_error(last_user_line(state), e) from e
         for w in list(listeners):
             w.executed(state, began, started, results)
         h._data = results[0]
         h._trace, h._value = None, v.aval
-        handle.publish_value(h)
-
-
-def run_eagerly(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> list[Any]:
-    """Execute a call whose output shapes depend on values at once, outside any program."""
-    fork_guard.require_compute()
-    datas = []
-    for a in ins:
-        datas.append(to_jax_array(a))
-    ctx = ins[0]._value.ctx if ins else local.trace.ctx
-    began = time.perf_counter() if listeners else 0.0
-    with x64():
-        if any(w.measures for w in listeners):
-            jax.block_until_ready(call.apply_keys(datas, (), runtime))
-        started = time.perf_counter() if listeners else 0.0
-        results = call.apply_keys(datas, (), runtime)
-    for w in list(listeners):
-        w.ran_eagerly(call, began, started, results)
-    return [array_from_buffer(device_put(r, ctx), ctx) for r in results]
-
-
-def array_from_buffer(data: Any, ctx: Any) -> Any:
-    """Return a new handle of a JAX array on `ctx`, or of NumPy memory that programs there take."""
-    o = object.__new__(handle.array_class)
-    o._trace = o._meta = None
-    o._data = data
-    o._value = aval(tuple(data.shape), np.dtype(data.dtype), ctx)
-    return o
-
-
-engine.flush = flush
-engine.read_from_other_thread = read_from_other_thread
-engine.run_eagerly = run_eagerly
+        publish_value(h)

@@ -1,191 +1,126 @@
-"""The array handle: what it may hold, how a value is realized, how a write rebinds it."""
+"""Operations on array handles: recording calls on them, realizing their values, and writes, which rebind them."""
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
-from ..compile.devices import device_of, jax_from_numpy_nocopy, spec_of
+from ..compile.devices import device_of, device_put, jax_from_numpy_nocopy, spec_of, x64
+from ..compile.events import listeners
 from ..core.context import Context
 from ..core.errors import ArgumentError, MXNetError
+from ..core.process import fork_guard
 from ..core.rng import rng_streams
 from ..graph.trie import Value, aval
 from ..op.registry import OPS, Call
 from ..op.schema import FLOAT32_EXACT_INTS
-from .exposed import Exposed
-from .recorder import TapePaused, Trace, TraceReplaced, async_error, copy_buffer_to, engine, local
+from .aliasing import exposed, exposed_to_write, invalidate_views
+from .execute import flush, read_from_other_thread
+from .recorder import Handle, TapePaused, Trace, TraceFull, TraceReplaced, engine, local
+from .saved_tape import TapeEntry, TapeValue
 
 ref = weakref.ref
 _new = object.__new__
 
 
-class ArrayMeta:
-    """What only some arrays have.
+def realize(a: Handle, reading_trace: Trace | None = None) -> Any:
+    """Make the value of `a` concrete and return it; a stale view that `reading_trace` reads is only recorded there."""
+    if a.is_sparse:
+        return a.realize_dense(reading_trace)  # type: ignore[attr-defined]
+    tr = a._trace
+    if tr is None:
+        x = a._meta
+        if x is not None and x.error is not None:
+            raise x.error
+        memory = exposed(a)
+        if memory is not None and x is not None and (x.view_base is None or x.view_base._trace is None):
+            if x.view_base is not None and x.view_base._meta is not None and x.view_base._meta.error is not None:
+                raise x.view_base._meta.error
+            return memory.read(x.view_ops, a._value.ctx)
+        if a._data is not None:
+            return a._data
+        if x is None or x.view_base is None:
+            raise MXNetError("the array has no value: the program that computed it was interrupted")
+        fresh = read_view(x.view_base, x.view_ops)
+        a._trace, a._value, a._data = fresh._trace, fresh._value, fresh._data
+        if a._data is not None:
+            return a._data
+        assert a._trace is not None
+        a._trace.handles.append(ref(a))
+        if x.grad_req is not None and (local.record_depth or local.recording):
+            a._trace.mark_variable(a)
+        if a._trace is reading_trace:
+            return None
+        tr = a._trace
+    if tr.executed or local.traces.get(tr.ctx) is tr:
+        flush(tr)
+    else:
+        read_from_other_thread(tr, a)
+    if a._data is None:
+        if a._trace is tr:
+            raise MXNetError("the array has no value: the program that computes it was executed without it")
+        return realize(a, reading_trace)
+    return a._data
 
-    Attributes:
-        grad, grad_req: gradient array and `grad_req` ("write" or "add") of a variable.
-        fresh_grad: the gradient was computed since the last optimizer step.
-        view_base, view_ops: the array that a view is a window of, and the lenses from it to the view.
-        views: weak references to the views of a root.
-        tape_value: place on the tape of an array computed by recorded operations and already executed.
-        error: why there is no value.
-        custom_function: the application of a user's `autograd.Function` that this array is an output of, and which one.
-        exposed: memory that other libraries see; the array then has no other value.
-    """
 
-    __slots__ = (
-        "grad",
-        "grad_req",
-        "fresh_grad",
-        "view_base",
-        "view_ops",
-        "views",
-        "tape_value",
-        "error",
-        "custom_function",
-        "exposed",
-    )
-
-    def __init__(self) -> None:
-        self.grad: Handle | None = None
-        self.grad_req: str | None = None
-        self.fresh_grad = False
-        self.view_base: Handle | None = None
-        self.view_ops: tuple[Any, ...] = ()
-        self.views: list[weakref.ref[Handle]] = []
-        self.tape_value: Any = None
-        self.error: MXNetError | None = None
-        self.custom_function: tuple[Any, int] | None = None
-        self.exposed: Exposed | None = None
-
-
-class Handle:
-    """A mutable name for an immutable value.
-
-    `_data` is the JAX array once there is one, or memory of NumPy that nobody changes: programs on CPUs read that as
-    well, and it is quicker made. Until then `_value` names a value of the pending trace `_trace`. An array that
-    entered the
-    pending trace has both. A stale view, a failed array and one whose memory other libraries see have neither. `_value`
-    always tells shape, dtype and context.
-    """
-
-    __slots__ = ("_trace", "_value", "_data", "_meta", "__weakref__")
-    is_sparse = False
-    _trace: Trace | None
-    _value: Value
-    _data: Any
-    _meta: ArrayMeta | None
-
-    def _extra(self) -> ArrayMeta:
-        if self._meta is None:
-            self._meta = ArrayMeta()
-        return self._meta
-
-    def _realize(self, reading_trace: Trace | None) -> Any:
-        """Make the value concrete and return it; a stale view read into `into` only needs to be recorded there."""
-        tr = self._trace
-        if tr is None:
-            x = self._meta
-            if x is not None and x.error is not None:
-                raise x.error
-            memory = exposed(self)
-            if memory is not None and x is not None and (x.view_base is None or x.view_base._trace is None):
-                if x.view_base is not None and x.view_base._meta is not None and x.view_base._meta.error is not None:
-                    raise x.view_base._meta.error
-                return memory.read(x.view_ops, self._value.ctx)
-            if self._data is not None:
-                return self._data
-            if x is None or x.view_base is None:
-                raise MXNetError("the array has no value: the program that computed it was interrupted")
-            fresh = read_view(x.view_base, x.view_ops)
-            self._trace, self._value, self._data = fresh._trace, fresh._value, fresh._data
-            if self._data is not None:
-                return self._data
-            assert self._trace is not None
-            self._trace.handles.append(ref(self))
-            if x.grad_req is not None and (local.record_depth or local.recording):
-                self._trace.mark_variable(self)
-            if self._trace is reading_trace:
-                return None
-            tr = self._trace
-        if tr.executed or local.traces.get(tr.ctx) is tr:
-            engine.flush(tr)
-        else:
-            engine.read_from_other_thread(tr, self)
-        if self._data is None:
-            if self._trace is tr:
-                raise MXNetError("the array has no value: the program that computes it was executed without it")
-            return self._realize(reading_trace)
-        return self._data
+def leaf_of(tr: Trace, a: Handle) -> Value:
+    """Return the value of `a` in a trace, entering it if need be; the slow path of recording."""
+    if a._trace is tr:
+        return a._value
+    x = a._meta
+    if x is not None and x.view_base is not None and not x.view_ops:
+        # A second handle on an array: what enters is that array, with its place on the tape.
+        return leaf_of(tr, x.view_base)
+    data, memory = a._data, None
+    if data is None:
+        if a._value.ctx is not tr.ctx:
+            # What is pending on another context may go on there.
+            raise TraceReplaced
+        # What other libraries may write to enters anew for each operation.
+        memory = None if x is None else exposed(a)
+        data = realize(a, tr)
+        if a._trace is tr:
+            return a._value
+    like = a._value.aval
+    # Reading a stale view may have executed this very trace.
+    if like.ctx is not tr.ctx or tr.executed:
+        raise TraceReplaced
+    x = a._meta
+    if a._trace is not None and type(data) is np.ndarray and (x is None or x.grad_req is None or not local.recording):
+        # It is read again and again, which is quicker from a JAX array.
+        data = a._data = jax_from_numpy_nocopy(data, like.ctx)
+    if x is None or (x.tape_value is None and x.grad_req is None):
+        v = tr.add_leaf(data, like)
+    elif x.grad_req is not None:
+        v = tr.add_variable_leaf(a, x.grad_req, data, like)
+    else:
+        v = tr.leaf_of_tape_value.get(x.tape_value)
+        if memory is not None and not memory.is_as_recorded():
+            x.tape_value = None
+            v = tr.add_leaf(data, like)
+        elif v is None:
+            v = tr.add_tape_leaf(x.tape_value, data)
+    if memory is None:
+        a._value, a._trace = v, tr
+    return v
 
 
 def to_jax_array(a: Handle) -> Any:
     """Return the value of `a` as a JAX array, computing it if it is pending."""
     data = a._data
     if data is None:
-        data = a._realize(None)
+        data = realize(a)
     if type(data) is np.ndarray:
         data = jax_from_numpy_nocopy(data, a._value.ctx)
         if a._trace is None and a._data is not None:
             # Else a program is being recorded that knows the array by its memory, or others may write to that.
             a._data = data
     return data
-
-
-def exposed(a: Handle) -> Exposed | None:
-    """Return the memory of `a`, or of what it is a view of, that other libraries see; None if none does any more."""
-    x = a._meta
-    if x is None:
-        return None
-    root = a if x.view_base is None else x.view_base
-    if root._meta is None or root._meta.exposed is None:
-        return None
-    memory = root._meta.exposed
-    if memory.is_shared():
-        return memory
-    root._meta.exposed = None
-    if root._trace is None and root._data is None and root._meta.error is None:
-        root._data = memory.taken_back(root._value.ctx)
-    return None
-
-
-def _exposed_to_write(a: Handle) -> Exposed | None:
-    """As `exposed`; an array forgets memory that it cannot write to."""
-    memory = exposed(a)
-    if memory is None or memory.writable:
-        return memory
-    assert a._meta is not None
-    root = a if a._meta.view_base is None else a._meta.view_base
-    data, root._extra().exposed = memory.read((), root._value.ctx), None
-    if root._trace is None and root._data is None:
-        root._data = data
-    return None
-
-
-def publish(tr: Trace) -> None:
-    """Write the results of an executed trace to memory that other libraries see."""
-    overwritten, tr.exposed = tr.exposed, []
-    for a in [a for r in overwritten if (a := r()) is not None]:
-        publish_value(a)
-
-
-def publish_value(a: Handle) -> None:
-    """Write the value of an array to its memory that other libraries see, if there is any."""
-    memory = exposed(a) if a._trace is None and a._data is not None else None
-    if memory is None:
-        return
-    try:
-        memory.write(a._data)
-        memory.recorded = a._data if a._meta is not None and a._meta.tape_value is not None else None
-    except RuntimeError as e:
-        a._extra().error = error = async_error(e)
-        raise error from e
-    finally:
-        a._data = None
-        make_views_stale(a)
 
 
 array_class: type[Handle] = Handle
@@ -202,7 +137,7 @@ def invoke_unary(call: Call, a: Handle) -> Any:
     """Record a one-input, one-result, deterministic call."""
     tr = local.trace
     try:
-        va = a._value if a._trace is tr else tr.leaf_of(a)
+        va = a._value if a._trace is tr else leaf_of(tr, a)
         nx = tr.state.next.get((call, va))
         if nx is None:
             nx = tr.record_new_op(call, (va,))
@@ -215,7 +150,7 @@ def invoke_unary(call: Call, a: Handle) -> Any:
     o._data = o._meta = None
     tr.handles.append(ref(o))
     if engine.naive:
-        engine.flush(tr)
+        flush(tr)
     return o
 
 
@@ -223,8 +158,8 @@ def invoke_binary(call: Call, a: Handle, b: Handle) -> Any:
     """Record a two-input, one-result, deterministic call."""
     tr = local.trace
     try:
-        va = a._value if a._trace is tr else tr.leaf_of(a)
-        vb = b._value if b._trace is tr else tr.leaf_of(b)
+        va = a._value if a._trace is tr else leaf_of(tr, a)
+        vb = b._value if b._trace is tr else leaf_of(tr, b)
         nx = tr.state.next.get((call, va, vb))
         if nx is None:
             nx = tr.record_new_op(call, (va, vb))
@@ -237,7 +172,7 @@ def invoke_binary(call: Call, a: Handle, b: Handle) -> Any:
     o._data = o._meta = None
     tr.handles.append(ref(o))
     if engine.naive:
-        engine.flush(tr)
+        flush(tr)
     return o
 
 
@@ -252,16 +187,25 @@ def move_to_first_context(ins: Sequence[Handle]) -> Sequence[Handle]:
     return [a if a._value.ctx is ctx else copy_to_context(a, ctx) for a in ins]
 
 
+def _flush_at_limit(tr: Trace) -> None:
+    """Execute a trace that reached a bound of the engine."""
+    engine.adjust_limits(tr)
+    flush(tr)
+
+
 def trace_call(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> tuple[Trace, Any, Sequence[Handle]]:
     """Record a call and return the trace, the state reached, and the inputs as they were used."""
     # Each stale view among the inputs may need a new start.
     for _ in range(4 + len(ins)):
         tr = local.trace
         try:
-            vals = [a._value if a._trace is tr else tr.leaf_of(a) for a in ins]
+            vals = [a._value if a._trace is tr else leaf_of(tr, a) for a in ins]
             nx = tr.state.next.get((call, *vals))
             if nx is None:
                 nx = tr.record_new_op(call, vals)
+        except TraceFull:
+            _flush_at_limit(tr)
+            continue
         except TraceReplaced:
             ins = move_to_first_context(ins)
             continue
@@ -303,12 +247,12 @@ def invoke(call: Call, ins: Sequence[Handle], runtime: Sequence[float] = ()) -> 
                 a, b, c = ins
                 key: Any = (
                     call,
-                    a._value if a._trace is tr else tr.leaf_of(a),
-                    b._value if b._trace is tr else tr.leaf_of(b),
-                    c._value if c._trace is tr else tr.leaf_of(c),
+                    a._value if a._trace is tr else leaf_of(tr, a),
+                    b._value if b._trace is tr else leaf_of(tr, b),
+                    c._value if c._trace is tr else leaf_of(tr, c),
                 )
             else:
-                key = (call, *[a._value if a._trace is tr else tr.leaf_of(a) for a in ins])
+                key = (call, *[a._value if a._trace is tr else leaf_of(tr, a) for a in ins])
             # Entering leaves moves the state, so it is read after the key is made.
             nx = tr.state.next.get(key)
         except TraceReplaced:
@@ -321,12 +265,12 @@ def invoke(call: Call, ins: Sequence[Handle], runtime: Sequence[float] = ()) -> 
             o._data = o._meta = None
             tr.handles.append(ref(o))
             if engine.naive:
-                engine.flush(tr)
+                flush(tr)
             return [o]
     if call.n_runtime and not runtime:
         runtime = call.op.runtime_values(call.params)
     if call.op.dynamic:
-        return engine.run_eagerly(call, ins, runtime)
+        return _run_eagerly(call, ins, runtime)
     if not ins:
         return invoke_nullary(call, local.trace.ctx, runtime)
     tr, nx, used = trace_call(call, ins, runtime)
@@ -336,8 +280,35 @@ def invoke(call: Call, ins: Sequence[Handle], runtime: Sequence[float] = ()) -> 
         for i, v in zip(call.aux_positions(len(used)), nx.outs[n:], strict=True):
             rebind(ins[i], tr, v)
     if engine.naive or (tr.exposed and not tr.state.has_collective):
-        engine.flush(tr)
+        flush(tr)
     return outs
+
+
+def _run_eagerly(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> list[Any]:
+    """Execute a call whose output shapes depend on values at once, outside any program."""
+    fork_guard.require_compute()
+    datas = []
+    for a in ins:
+        datas.append(to_jax_array(a))
+    ctx = ins[0]._value.ctx if ins else local.trace.ctx
+    began = time.perf_counter() if listeners else 0.0
+    with x64():
+        if any(w.measures for w in listeners):
+            jax.block_until_ready(call.apply_keys(datas, (), runtime))
+        started = time.perf_counter() if listeners else 0.0
+        results = call.apply_keys(datas, (), runtime)
+    for w in list(listeners):
+        w.ran_eagerly(call, began, started, results)
+    return [array_from_buffer(device_put(r, ctx), ctx) for r in results]
+
+
+def array_from_buffer(data: Any, ctx: Any) -> Any:
+    """Return a new handle of a JAX array on `ctx`, or of NumPy memory that programs there take."""
+    o = object.__new__(array_class)
+    o._trace = o._meta = None
+    o._data = data
+    o._value = aval(tuple(data.shape), np.dtype(data.dtype), ctx)
+    return o
 
 
 def invoke_nullary(call: Call, ctx: Context, runtime: Sequence[float] = ()) -> list[Any]:
@@ -351,7 +322,8 @@ def invoke_nullary(call: Call, ctx: Context, runtime: Sequence[float] = ()) -> l
             nx = tr.state.next.get((call,))
             if nx is None:
                 nx = tr.record_new_op(call, ())
-        except TraceReplaced:
+        except TraceFull:
+            _flush_at_limit(tr)
             continue
         if call.n_runtime:
             tr.runtime.extend(runtime or call.op.runtime_values(call.params))
@@ -360,7 +332,7 @@ def invoke_nullary(call: Call, ctx: Context, runtime: Sequence[float] = ()) -> l
         tr.state = nx
         outs = [pending_array(tr, v) for v in nx.outs]
         if engine.naive:
-            engine.flush(tr)
+            flush(tr)
         return outs
     raise MXNetError(f"{call!r}: the trace could not be extended")
 
@@ -400,7 +372,7 @@ def invoke_out(call: Call, ins: Sequence[Handle], outs: Sequence[Handle], runtim
     for o, made in cast:
         assign(o, made, call.op.name)
     if engine.naive or (tr.exposed and not tr.state.has_collective):
-        engine.flush(tr)
+        flush(tr)
 
 
 def check_writable(a: Handle, what: str) -> None:
@@ -447,23 +419,23 @@ def assign(o: Handle, value: Handle, what: str) -> None:
             value = invoke_unary(OPS["_contrib_sharding_constraint"].call(spec=str(spec)), value)
     if value._data is None and value._trace is None:
         # A stale view: reading it may execute the trace, so it comes before the trace is looked at.
-        value._realize(local.trace)
+        realize(value, local.trace)
     tr = local.trace if local.trace.ctx is o._value.ctx else local.use_trace(o._value.ctx)
     if value._data is not None and value._trace is not tr and not (local.recording and is_tracked(value)):
         # The value is concrete: sharing the immutable array is enough.
         if o._data is None and o._trace is not None:
             o._trace = None
-        memory = _exposed_to_write(o)
+        memory = exposed_to_write(o)
         if memory is None:
             o._data, o._trace = value._data, None
         else:
             memory.write(value._data)
         invalidate_views(o)
         return
-    v = value._value if value._trace is tr else tr.leaf_of(value)
+    v = value._value if value._trace is tr else leaf_of(tr, value)
     rebind(o, tr, v)
     if tr.exposed and not tr.state.has_collective:
-        engine.flush(tr)
+        flush(tr)
 
 
 def rebind(o: Handle, tr: Trace, v: Value) -> None:
@@ -482,7 +454,7 @@ def rebind(o: Handle, tr: Trace, v: Value) -> None:
     elif o._trace is not tr:
         tr.handles.append(ref(o))
     if x is not None:
-        if x.exposed is not None and _exposed_to_write(o) is not None:
+        if x.exposed is not None and exposed_to_write(o) is not None:
             tr.exposed.append(ref(o))
         o._data = None
     o._trace, o._value = tr, v
@@ -492,26 +464,25 @@ def rebind(o: Handle, tr: Trace, v: Value) -> None:
             tr.mark_variable(o)
 
 
-def invalidate_views(o: Handle) -> None:
-    """Make the views of `o` stale, and forget its place on the tape."""
-    x = o._meta
-    if x is None:
-        return
-    x.tape_value = x.error = None
-    make_views_stale(o)
+def copy_buffer_to(a: Handle, ctx: Context, like: Any = None) -> Any:
+    """Return the array of `a` copied to `ctx`, on a mesh cut as the JAX array `like` is."""
+    data = a._data if a._data is not None else realize(a)
+    if type(data) is np.ndarray:
+        data = jax_from_numpy_nocopy(data, a._value.ctx)  # `device_put` would copy memory that anybody may change
+    return device_put(data, ctx, like)
 
 
-def make_views_stale(o: Handle) -> None:
-    """Let the views of `o` be read anew when they are used next."""
-    x = o._meta
-    if x is not None and x.views:
-        alive = []
-        for w in x.views:
-            view = w()
-            if view is not None:
-                view._trace = view._data = None
-                alive.append(w)
-        x.views = alive
+def record_copy(source: Handle, copy: Handle) -> None:
+    """Record that `copy`, on another context, is the same value as the tracked `source`."""
+    x = source._meta
+    node = x.tape_value if x is not None else None
+    if node is None:
+        node = TapeValue(source._value.aval, realize(source) if source._data is None else source._data)
+        if x is not None and x.grad_req is not None:
+            node.variable, node.req = source, x.grad_req
+    out = TapeValue(copy._value.aval, copy._data)
+    TapeEntry(OPS["_copy"].call(), [node], [out], [], [])
+    copy._extra().tape_value = out
 
 
 def copy_to_context(a: Handle, ctx: Context, like: Any = None) -> Any:
@@ -523,7 +494,7 @@ def copy_to_context(a: Handle, ctx: Context, like: Any = None) -> Any:
     o._trace, o._meta = None, None
     o._value = aval(a._value.shape, a._value.dtype, ctx)
     if tracked:
-        engine.link_copy(a, o)
+        record_copy(a, o)
     return o
 
 
@@ -585,6 +556,3 @@ def write_view(root: Handle, window: Sequence[Call], value: Handle) -> None:
         else:
             value = invoke_unary(OPS["_np_reshape"].call(newshape=whole._value.shape), value)
     assign(root, value, "assignment through a view")
-
-
-engine.exposed = exposed

@@ -16,7 +16,7 @@ from ..compile.devices import (
 from ..core import np_mode
 from ..core.argcheck import context as as_context
 from ..core.context import Context, current_context
-from .execute import array_from_buffer
+from .handle import array_from_buffer
 from .ndarray import NDArray
 
 COPY_BELOW_BYTES = 256 << 10  # a copy of so few takes less time than keeping the message that they came in

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import jax
 import numpy as np
 
-from ..compile.devices import device_put, fully_replicated
+from ..compile.devices import device_put, fully_replicated, spec_of
 from ..core.argcheck import context as as_context
 from ..core.context import Context
 from ..core.dtypes import as_dtype
@@ -21,11 +21,20 @@ from ..core.module_alias import lazy_reexport
 from ..op.registry import OPS
 from . import tape, view
 from .exchange import export, is_host, to_capsule
-from .execute import array_from_buffer
 from .exposed import protect
 from .fluent import Fluent
-from .handle import assign, check_writable, copy_to_context, exposed, invoke_unary, set_array_class, to_jax_array
-from .recorder import TapePaused, async_error, backward_mode, engine, local
+from .handle import (
+    array_from_buffer,
+    assign,
+    check_writable,
+    copy_to_context,
+    exposed,
+    invoke_unary,
+    set_array_class,
+    to_jax_array,
+)
+from .recorder import TapePaused, async_error, backward_mode, local
+from .storage import sparse_storage
 
 _array_by_address: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
@@ -140,7 +149,7 @@ class NDArray(Addressable, Fluent):
 
         `None` for an array that is not on a `parallel.Mesh`. Computes a pending value.
         """
-        return engine.sharding_of(self)
+        return spec_of(to_jax_array(self)) if self.context.mesh is not None else None
 
     @property
     def ndim(self) -> int:
@@ -339,7 +348,7 @@ class NDArray(Addressable, Fluent):
             >>> mx.nd.array([[0, 0], [1, 2]]).tostype("row_sparse").indices.asnumpy().tolist()
             [1]
         """
-        return self if stype == "default" else engine.sparse.of_array(self, stype)
+        return self if stype == "default" else sparse_storage().of_array(self, stype)
 
     def __copy__(self) -> NDArray:
         return self.copy()
@@ -423,7 +432,7 @@ class NDArray(Addressable, Fluent):
             [2.0, 4.0]
         """
         kept = stype in (None, "default")
-        grad = None if kept else engine.sparse.zeros(stype, self.shape, self.context, self.dtype)
+        grad = None if kept else sparse_storage().zeros(stype, self.shape, self.context, self.dtype)
         make_variable(self, grad, grad_req)
 
     def detach(self) -> NDArray:

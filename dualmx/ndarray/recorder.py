@@ -12,11 +12,10 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ..compile.devices import device_put, jax_from_numpy_nocopy
 from ..compile.events import counters
 from ..core import knobs
 from ..core.context import Context, current_context
@@ -24,9 +23,7 @@ from ..core.errors import MXNetError
 from ..graph.trie import LEAF, OP, RECORDING, VARIABLE, State, Value, aval, trie
 from ..op.lowering_context import lowering_on
 from ..op.registry import Call, RuntimeForm
-
-if TYPE_CHECKING:
-    from .handle import Handle
+from .exposed import Exposed
 
 _anywhere = nullcontext()
 _REAL = np.dtype(np.float32)
@@ -35,6 +32,73 @@ _PACKAGE = str(Path(__file__).resolve().parents[1]) + "/"
 
 class TraceReplaced(Exception):
     """Raised while a step is being recorded when the thread's current trace changed and the step must begin again."""
+
+
+class TraceFull(TraceReplaced):
+    """Raised when a trace has no room for a step: it must be executed, and the step begin again."""
+
+
+class ArrayMeta:
+    """What only some arrays have.
+
+    Attributes:
+        grad, grad_req: gradient array and `grad_req` ("write" or "add") of a variable.
+        fresh_grad: the gradient was computed since the last optimizer step.
+        view_base, view_ops: the array that a view is a window of, and the lenses from it to the view.
+        views: weak references to the views of a root.
+        tape_value: place on the tape of an array computed by recorded operations and already executed.
+        error: why there is no value.
+        custom_function: the application of a user's `autograd.Function` that this array is an output of, and which one.
+        exposed: memory that other libraries see; the array then has no other value.
+    """
+
+    __slots__ = (
+        "grad",
+        "grad_req",
+        "fresh_grad",
+        "view_base",
+        "view_ops",
+        "views",
+        "tape_value",
+        "error",
+        "custom_function",
+        "exposed",
+    )
+
+    def __init__(self) -> None:
+        self.grad: Handle | None = None
+        self.grad_req: str | None = None
+        self.fresh_grad = False
+        self.view_base: Handle | None = None
+        self.view_ops: tuple[Any, ...] = ()
+        self.views: list[weakref.ref[Handle]] = []
+        self.tape_value: Any = None
+        self.error: MXNetError | None = None
+        self.custom_function: tuple[Any, int] | None = None
+        self.exposed: Exposed | None = None
+
+
+class Handle:
+    """A mutable name for an immutable value.
+
+    `_data` is the JAX array once there is one, or memory of NumPy that nobody changes: programs on CPUs read that as
+    well, and it is quicker made. Until then `_value` names a value of the pending trace `_trace`. An array that
+    entered the
+    pending trace has both. A stale view, a failed array and one whose memory other libraries see have neither. `_value`
+    always tells shape, dtype and context.
+    """
+
+    __slots__ = ("_trace", "_value", "_data", "_meta", "__weakref__")
+    is_sparse = False
+    _trace: Trace | None
+    _value: Value
+    _data: Any
+    _meta: ArrayMeta | None
+
+    def _extra(self) -> ArrayMeta:
+        if self._meta is None:
+            self._meta = ArrayMeta()
+        return self._meta
 
 
 class Trace:
@@ -64,9 +128,7 @@ class Trace:
         "ctx", "lock", "executed", "exposed", "value_checks", "__weakref__",
     )  # fmt: skip
 
-    resolve: Any = None  # of promises: what brings the values
-
-    def __init__(self, ctx: Context, recording: bool):
+    def __init__(self, ctx: Context, recording: bool, state: State | None = None):
         self.ctx = ctx
         self.handles: list[weakref.ref[Handle]] = []
         self.leaves: list[Any] = []
@@ -83,9 +145,21 @@ class Trace:
         self.value_checks: list[tuple[Any, list[Value], MXNetError, tuple[str, int] | None]] = []
         self.lock = threading.RLock()
         self.executed = False
-        self.state = trie.root(ctx)
+        self.state = trie.root(ctx) if state is None else state
         if recording:
             self.set_recording(True)
+
+    def snapshot(self) -> Trace:
+        """Return a trace with the same steps and inputs, to be executed while this one goes on."""
+        state = self.state
+        made = Trace(self.ctx, False, state)
+        made.leaves, made.runtime = self.leaves[: state.n_leaves], self.runtime[: state.n_runtime]
+        made.keys = self.keys[: state.n_keys]
+        return made
+
+    def resolve(self) -> bool:
+        """Bring the values by other means than a program; False if a program computes them."""
+        return False
 
     def release(self) -> None:
         """Let go of what an executed trace held: arrays that entered still point here."""
@@ -125,51 +199,6 @@ class Trace:
         self.leaves.append(data)
         self.state = nx
         return nx.out
-
-    def leaf_of(self, a: Handle) -> Value:
-        """Return the value of `a` in this trace, entering it if need be; the slow path of recording."""
-        if a._trace is self:
-            return a._value
-        x = a._meta
-        if x is not None and x.view_base is not None and not x.view_ops:
-            # A second handle on an array: what enters is that array, with its place on the tape.
-            return self.leaf_of(x.view_base)
-        data, memory = a._data, None
-        if data is None:
-            if a._value.ctx is not self.ctx:
-                # What is pending on another context may go on there.
-                raise TraceReplaced
-            # What other libraries may write to enters anew for each operation.
-            memory = None if x is None else engine.exposed(a)
-            data = a._realize(self)
-            if a._trace is self:
-                return a._value
-        like = a._value.aval
-        # Reading a stale view may have executed this very trace.
-        if like.ctx is not self.ctx or self.executed:
-            raise TraceReplaced
-        x = a._meta
-        if (
-            a._trace is not None
-            and type(data) is np.ndarray
-            and (x is None or x.grad_req is None or not local.recording)
-        ):
-            # It is read again and again, which is quicker from a JAX array.
-            data = a._data = jax_from_numpy_nocopy(data, like.ctx)
-        if x is None or (x.tape_value is None and x.grad_req is None):
-            v = self.add_leaf(data, like)
-        elif x.grad_req is not None:
-            v = self.add_variable_leaf(a, x.grad_req, data, like)
-        else:
-            v = self.leaf_of_tape_value.get(x.tape_value)
-            if memory is not None and not memory.is_as_recorded():
-                x.tape_value = None
-                v = self.add_leaf(data, like)
-            elif v is None:
-                v = self.add_tape_leaf(x.tape_value, data)
-        if memory is None:
-            a._value, a._trace = v, self
-        return v
 
     def add_tape_leaf(self, node: Any, data: Any) -> Value:
         """Enter the value of a tape entry of an earlier flush, so that gradients continue into that entry."""
@@ -213,8 +242,7 @@ class Trace:
             and not st.has_collective
             and _has_operations(st)
         ):
-            engine.flush_at_limit(self)
-            raise TraceReplaced
+            raise TraceFull
         if call.op.runtime_form is not None:
             promoted = self._scalars_to_runtime_inputs(call.op.runtime_form, call, tuple(vals))
             if promoted is not None:
@@ -296,18 +324,9 @@ class Engine:
         self.bulk_size = knobs.BULK.integer(1)
         self.flush_after = self.bulk_size
         self.max_unrecorded_ops = min(self.bulk_size, MAX_UNRECORDED_OPS)
-        # Filled by the modules that build on handles.
-        self.flush: Any = None
-        self.read_from_other_thread: Any = None
-        self.run_eagerly: Any = None
-        self.exposed: Any = None  # tells the memory of an array that other libraries see
-        self.flush_joint: Any = None
-        self.sharding_of: Any = None
-        self.link_copy: Any = None
-        self.sparse: Any = None  # the module that makes arrays of other storage types
 
-    def flush_at_limit(self, trace: Trace) -> None:
-        """Execute a trace that reached the bound, and choose the next bound as a multiple of the program's period.
+    def adjust_limits(self, trace: Trace) -> None:
+        """Choose the next bound of a trace that reached one as a multiple of its program's period.
 
         Cutting a K-step loop every N steps would give K / gcd(K, N) different programs; cutting at a multiple of K
         gives one.
@@ -316,7 +335,6 @@ class Engine:
         if period:
             self.flush_after = max(period, self.bulk_size // period * period)
             self.max_unrecorded_ops = max(period, min(self.bulk_size, MAX_UNRECORDED_OPS) // period * period)
-        self.flush(trace)
 
 
 def find_period(state: State) -> int | None:
@@ -388,28 +406,6 @@ def backward_mode(training: bool) -> Iterator[None]:
         yield
     finally:
         local.backward_training = before
-
-
-@contextmanager
-def isolated_traces() -> Iterator[None]:
-    """Record into traces of its own inside the `with` block and execute them at its end; what is pending stays so."""
-    before = local.traces, local.trace
-    local.traces = {}
-    local.new_trace(before[1].ctx)
-    try:
-        yield
-        for tr in list(local.traces.values()):
-            engine.flush(tr)
-    finally:
-        local.traces, local.trace = before
-
-
-def copy_buffer_to(a: Handle, ctx: Context, like: Any = None) -> Any:
-    """Return the array of `a` copied to `ctx`, on a mesh cut as the JAX array `like` is."""
-    data = a._data if a._data is not None else a._realize(None)
-    if type(data) is np.ndarray:
-        data = jax_from_numpy_nocopy(data, a._value.ctx)  # `put` would copy memory that anybody may change
-    return device_put(data, ctx, like)
 
 
 def execution_error(where: tuple[str, int] | None, e: BaseException) -> MXNetError:

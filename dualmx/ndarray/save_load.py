@@ -16,12 +16,13 @@ from . import serialize
 from .execute import flush, in_flight
 from .interop import array_from_numpy
 from .ndarray import NDArray
-from .recorder import async_error, engine, local, note_failure, reported_failures
+from .recorder import async_error, local, note_failure, reported_failures
+from .storage import sparse_storage
 
 
 def _make(body: Any) -> NDArray:
     if isinstance(body, serialize.SparseBody):
-        return engine.sparse.of_body(body)
+        return sparse_storage().of_body(body)
     return array_from_numpy(np.asarray(body))
 
 

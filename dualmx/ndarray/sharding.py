@@ -15,15 +15,13 @@ from ..compile.devices import (
     fully_replicated,
     parse_spec,
     shard_one_more_axis,
-    spec_of,
     x64,
 )
 from ..core.context import Context, current_context
 from ..core.errors import ArgumentError, ArgumentTypeError
-from .execute import array_from_buffer
-from .handle import invalidate_views, to_jax_array
+from .aliasing import invalidate_views
+from .handle import array_from_buffer, to_jax_array
 from .ndarray import NDArray
-from .recorder import engine
 
 
 def shard(data: Any, spec: Sequence[Any] | str = (), mesh: Context | None = None, local: bool = False) -> NDArray:
@@ -112,13 +110,3 @@ def shard_like(array: NDArray, model: NDArray, axis: str = "") -> None:
             wanted = shard_one_more_axis(mesh, wanted, array.shape, axis)
         if wanted is not None and array.sharding != wanted:
             replace_sharding(array, wanted)
-
-
-def sharding_of_array(array: NDArray) -> tuple[Any, ...] | None:
-    """Return the spec by which an array is cut over its mesh, `None` if it is not on a mesh."""
-    if not isinstance(array.context, Mesh):
-        return None
-    return spec_of(to_jax_array(array))
-
-
-engine.sharding_of = sharding_of_array

@@ -16,99 +16,23 @@ from ..core.errors import ArgumentError, MXNetError
 from ..graph.gradient import BackwardPlan, GradTargets, backward_path, grad_targets_of, tape_steps, variables_of
 from ..graph.program_call import GradCall
 from ..graph.trie import BACKWARD, OP, REENTER, State, Value, aval, steps_of, trie
-from ..op.registry import OPS, Call, Op
-from .handle import Handle, assign, copy_to_context, invoke_binary, is_tracked, pending_array, rebind
-from .recorder import Trace, TraceReplaced, engine, local, user_line
+from ..op.registry import OPS, Op
+from .execute import flush
+from .handle import (
+    assign,
+    copy_to_context,
+    invoke_binary,
+    is_tracked,
+    leaf_of,
+    pending_array,
+    rebind,
+    record_copy,
+)
+from .recorder import Handle, Trace, TraceReplaced, engine, local, user_line
+from .saved_tape import TapeEntry, TapeValue
 
 # Called after each backward pass that stored gradients: wrappers of networks exchange them here.
 post_backward_hooks: list[Callable[[], None]] = []
-
-
-class TapeValue:
-    """An immutable value on the tape.
-
-    Attributes:
-        aval: shape, dtype, context.
-        data: the array, if a step needs it as input.
-        entry: the step that computed it, None for a variable or a constant.
-        variable, req: the array handle whose gradient it contributes to, and how.
-    """
-
-    __slots__ = ("aval", "data", "entry", "variable", "req")
-
-    def __init__(self, aval: Value, data: Any):
-        self.aval, self.data = aval, data
-        self.entry: TapeEntry | None = None
-        self.variable: Handle | None = None
-        self.req: str | None = None
-
-
-class TapeEntry:
-    """A recorded step that has been executed: what it read, what it yielded, whether a backward freed it."""
-
-    __slots__ = ("call", "ins", "outs", "keys", "runtime", "freed")
-
-    def __init__(self, call: Call, ins: list[TapeValue], outs: list[TapeValue], keys: list[Any], runtime: list[float]):
-        self.call, self.ins, self.outs, self.keys, self.runtime = call, ins, outs, keys, runtime
-        self.freed = False
-        for o in outs:
-            o.entry = self
-
-
-def live_tape(steps: Sequence[State], live: Sequence[Value]) -> tuple[tuple[State, ...], list[Value]]:
-    """Return the recorded steps that values in `live` depend on, and the values that those steps read."""
-    wanted = set(live)
-    kept = []
-    for e in reversed(tape_steps(steps)):
-        if any(v in wanted for v in e.outs):
-            kept.append(e)
-            wanted.update(v for v in e.ins if v.tracked)
-    kept.reverse()
-    return tuple(kept), [v for e in kept for v in e.ins]
-
-
-def save_tape(exe: Any, tr: Trace, results: dict[Value, Any], live: list[Handle], wanted: Sequence[Value]) -> None:
-    """Turn the open tape of an executed trace into entries, and link the live arrays to them."""
-    steps = steps_of(tr.state)
-    variables = variables_of(steps)
-    nodes: dict[Value, TapeValue] = {}
-
-    def node_of(v: Value) -> TapeValue:
-        n = nodes.get(v)
-        if n is None:
-            n = tr.tape_value_of_leaf.get(v) or TapeValue(v.aval, results.get(v))
-            if v in variables:
-                at, _, n.req = variables[v]
-                n.variable = tr.variables[at]
-            nodes[v] = n
-        return n
-
-    for s in exe.saved_steps:
-        if s.kind == REENTER:
-            continue
-        keys = tr.keys[s.n_keys - s.call.n_keys : s.n_keys]
-        runtime = tr.runtime[s.n_runtime - s.call.n_runtime : s.n_runtime]
-        TapeEntry(s.call, [node_of(v) for v in s.ins], [node_of(v) for v in s.outs], keys, runtime)
-    for h, v in zip(live, wanted, strict=True):
-        n = nodes.get(v)
-        if n is not None and v not in variables and (h._meta is None or h._meta.grad_req is None):
-            h._extra().tape_value = n
-
-
-def record_copy(source: Handle, copy: Handle) -> None:
-    """Record that `copy`, on another context, is the same value as the tracked `source`."""
-    x = source._meta
-    node = x.tape_value if x is not None else None
-    if node is None:
-        node = TapeValue(source._value.aval, source._realize(None) if source._data is None else source._data)
-        if x is not None and x.grad_req is not None:
-            node.variable, node.req = source, x.grad_req
-    out = TapeValue(copy._value.aval, copy._data)
-    TapeEntry(OPS["_copy"].call(), [node], [out], [], [])
-    copy._extra().tape_value = out
-
-
-engine.link_copy = record_copy
 
 
 def _entries_to_reenter(tr: Trace) -> Iterator[TapeEntry]:
@@ -185,8 +109,8 @@ def heads_in_one_trace(
     for _ in range(3):
         tr = local.trace
         try:
-            vals = tuple([tr.leaf_of(h) for h in heads])
-            return tr, vals, tuple([None if g is None else tr.leaf_of(g) for g in head_grads])
+            vals = tuple([leaf_of(tr, h) for h in heads])
+            return tr, vals, tuple([None if g is None else leaf_of(tr, g) for g in head_grads])
         except TraceReplaced:
             ctx = heads[0]._value.ctx
             local.use_trace(ctx)
@@ -289,7 +213,7 @@ def _backward(heads: Sequence[Handle], head_grads: Sequence[Handle | None], reta
         return
     targets = [tr.variables[k] for k in route.handles]
     adds = tuple(
-        tr.leaf_of(_grad_on_trace_context(a, tr)) if req == "add" else None
+        leaf_of(tr, _grad_on_trace_context(a, tr)) if req == "add" else None
         for a, req in zip(targets, route.grad_reqs, strict=True)
     )
     nx = _record_backward(tr, route, hv, sv, adds, retain_graph)
@@ -312,7 +236,7 @@ def _backward(heads: Sequence[Handle], head_grads: Sequence[Handle | None], reta
     for a, found in sparse.values():
         _store_row_grad(a, found)
     if engine.naive or (tr.exposed and not tr.state.has_collective):
-        engine.flush(tr)
+        flush(tr)
 
 
 def _store_row_grad(a: Handle, found: Sequence[tuple[Handle | None, Handle]]) -> None:
@@ -439,7 +363,7 @@ def _gradients(
     tr, hv, sv = heads_in_one_trace(heads, given)
     if tr.tape_value_of_leaf:
         reenter_saved(tr)
-    own = [tr.leaf_of(a) for a in variables]
+    own = [leaf_of(tr, a) for a in variables]
     st = tr.state
     if "function" in grad_targets_of(st, hv).grad_reqs:
         return _through_functions(heads, variables, given, retain_graph, create_graph)
@@ -461,7 +385,7 @@ def _gradients(
     tr.state = nx
     outs = [pending_array(tr, v) for v in nx.outs]
     if engine.naive:
-        engine.flush(tr)
+        flush(tr)
     return outs
 
 

@@ -6,14 +6,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from ..core.errors import MXNetError, RangeError
-from ..graph.trie import Value, steps_of
 from ..op.registry import OPS, Call
 from ..op.traits import Traits
-from .handle import Handle, invoke_binary, invoke_unary
-from .recorder import Trace, local, user_line
+from .execute import is_satisfied, poison
+from .handle import invoke_binary, invoke_unary
+from .recorder import Handle, local, user_line
 
 
 def check_later(flag: Handle, outs: Sequence[Handle], error: MXNetError) -> None:
@@ -24,41 +22,10 @@ def check_later(flag: Handle, outs: Sequence[Handle], error: MXNetError) -> None
     if flag._trace is not None and flag._data is None:
         # The steps of a program know the line that recorded them first, which may be another one.
         flag._trace.value_checks.append((flag, [o._value for o in outs], error, user_line()))
-    elif not _holds(flag):
+    elif not is_satisfied(flag):
         for o in outs:
-            _poison(o, error)
+            poison(o, error)
         raise error
-
-
-def run_value_checks(tr: Trace, live: Sequence[Handle], values: Sequence[Value]) -> None:
-    """Check what an executed trace expected; `live` held `values` in it. What nothing alive depends on is ignored."""
-    expected, tr.value_checks = tr.value_checks, []
-    flags = {id(flag) for flag, *_ in expected}
-    failed = None
-    for flag, outs, error, where in expected:
-        if _holds(flag):
-            continue
-        if where:
-            error = type(error)(f"{error} (recorded at {where[0]}:{where[1]})")
-        reached = set(outs)
-        for step in steps_of(tr.state):
-            if any(v in reached for v in step.ins):
-                reached.update(step.outs)
-        for h, v in zip(live, values, strict=True):
-            if v in reached and id(h) not in flags:
-                _poison(h, error)
-                failed = error
-    if failed is not None:
-        raise failed
-
-
-def _holds(flag: Handle) -> bool:
-    return bool(np.asarray(flag._data).item())
-
-
-def _poison(h: Handle, error: MXNetError) -> None:
-    h._trace = h._data = None
-    h._extra().error = error
 
 
 ValueCheck = Callable[[Call, Sequence[Handle], Sequence[Handle]], tuple[Handle, MXNetError] | None]

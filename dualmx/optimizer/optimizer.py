@@ -18,6 +18,7 @@ from ..core.module_alias import lazy_reexport
 from ..core.registry import Registry
 from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray, zeros
+from ..ndarray.handle import realize
 from ..op.registry import Call, get_op
 from ..sparse import invoke_out
 from .hooks import own_hooks
@@ -219,7 +220,7 @@ class Optimizer:
                 raise ArgumentTypeError(f"{what}: weight or gradient of type {type(array).__name__}: expected NDArrays")
         if indices and weights[0]._data is None and indices[0] in self._index_update_count:
             # A loop that reads nothing would be one ever longer program: each pass over the parameters is one instead.
-            weights[0]._realize(None)
+            realize(weights[0])
         self._steps(indices, weights, grads, states, *self._count_and_ask(index))
 
     def _count_and_ask(self, index: Any) -> tuple[Sequence[float], Sequence[float]]:

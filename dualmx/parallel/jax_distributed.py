@@ -20,8 +20,7 @@ from ..compile.multi_device import launch_collective, process_count, process_ind
 from ..core.errors import MXNetError
 from ..core.knobs import DIST_TIMEOUT, HEARTBEAT_TIMEOUT, START_TIMEOUT
 from ..ndarray import NDArray
-from ..ndarray.execute import array_from_buffer
-from ..ndarray.handle import to_jax_array
+from ..ndarray.handle import array_from_buffer, to_jax_array
 from ..ps.heartbeat import ExchangeCounters
 
 SCRIPT = Path(__file__).with_name("coordination_service.py")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ndarray.recorder import engine
+from ..ndarray.storage import register_storage
 from . import creation, graph_kernels, kernels, operators  # noqa: F401
 from .base import STYPES, BaseSparseNDArray, NotSupportedForSparseNDArray
 from .creation import array, csr_matrix, empty, row_sparse_array, rows_of_table, with_storage, zeros
@@ -20,7 +20,7 @@ from .dispatch import (
 from .lazy_update import write_rows
 from .row_sparse import RowSparseNDArray
 
-engine.sparse = creation
+register_storage(creation)
 
 __all__ = [
     "STYPES", "BaseSparseNDArray", "CSRNDArray", "NotSupportedForSparseNDArray", "RecordingExecutor",

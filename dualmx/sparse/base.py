@@ -147,10 +147,11 @@ class BaseSparseNDArray(NDArray):
 
     # -- the engine's view: wherever a dense value is needed, the dense array is recorded in its place
 
-    def _realize(self, into: Any) -> Any:
+    def realize_dense(self, reading_trace: Any) -> Any:
+        """Make the dense value concrete and return it; it is only recorded if `reading_trace` reads it."""
         dense = self.to_dense()
-        if into is not None and dense._data is None and dense._trace is into:
-            self._trace, self._value = into, dense._value
+        if reading_trace is not None and dense._data is None and dense._trace is reading_trace:
+            self._trace, self._value = reading_trace, dense._value
             return None
         return dense._array()
 

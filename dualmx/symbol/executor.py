@@ -11,8 +11,10 @@ import numpy as np
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from ..ndarray import NDArray, array, invoke, zeros
-from ..ndarray.handle import ArrayMeta, assign, invalidate_views, is_tracked, ref, to_jax_array
-from ..ndarray.recorder import engine, local
+from ..ndarray.aliasing import invalidate_views
+from ..ndarray.execute import flush
+from ..ndarray.handle import assign, is_tracked, leaf_of, ref, to_jax_array
+from ..ndarray.recorder import ArrayMeta, engine, local
 from ..ndarray.tape import backward as run_backward
 from ..op.registry import Call
 from ..sparse import BaseSparseNDArray
@@ -47,7 +49,7 @@ def recorded_training(training: bool = True) -> Iterator[None]:
     """Record in training mode; what is pending runs first, so that every step begins with the same empty program."""
     if not local.record_depth:
         for trace in list(local.traces.values()):
-            engine.flush(trace)
+            flush(trace)
     with _mode(True, training):
         yield
 
@@ -115,7 +117,7 @@ class RecordedForward:
         trace = local.trace if local.trace.ctx is self.ctx else local.use_trace(self.ctx)
         variable: Any = object.__new__(type(value))
         variable._value, variable._trace, variable._data, variable._meta = (
-            trace.leaf_of(value),
+            leaf_of(trace, value),
             trace,
             None,
             ArrayMeta(),

@@ -24,9 +24,8 @@ import dualmx as mx
 from dualmx import MXNetError, autograd, nd
 from dualmx.compile.devices import device_put
 from dualmx.ndarray import invoke
-from dualmx.ndarray.execute import array_from_buffer
 from dualmx.ndarray.exposed import COUNTS
-from dualmx.ndarray.handle import is_tracked
+from dualmx.ndarray.handle import array_from_buffer, is_tracked
 from dualmx.ndarray.interop import array_from_numpy
 from dualmx.op.registry import OPS, op
 from dualmx.op.schema import Tensor

@@ -19,7 +19,7 @@ from ...core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ...core.rng import rng_streams
 from ...namespace import nd, sym
 from ...ndarray import NDArray
-from ...ndarray.recorder import isolated_traces
+from ...ndarray.execute import isolated_traces
 from ...ndarray.sharding import replace_sharding, shard_array, shard_like
 from ...sparse import rows_of_table, with_storage
 
