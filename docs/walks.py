@@ -27,7 +27,7 @@ BELOW = ("core/", "op/", "ndarray/", "sparse/")
 #: Entered by every import of the process, of whatever module.
 IMPORTING = ("core/module_alias.py",)
 #: The most files that each walk may pass through.
-LIMITS = {"eager": 25, "warm": 10, "symbol": 10, "step": 25, "push": 14}
+LIMITS = {"eager": 25, "warm": 10, "symbol": 10, "step": 30, "push": 20}
 
 
 class Walk:
