@@ -18,7 +18,10 @@ from tests.op.replay import recorded
 def replay(case: Case, rtol: float = 2e-5, atol: float = 2e-5, skip: tuple[str, ...] = ()) -> None:
     """Compare outputs, next states and gradients (but of inputs in `skip`) of one case with the record."""
     record = recorded()[case.name]
-    call = OPS[case.op].call(case.train, **case.params)
+    op = OPS[case.op]
+    params = op.parse(case.params)
+    # Calls are shared by all values of runtime parameters: the case's are given where the call is applied.
+    call, runtime = op.bind(params, case.train), op.runtime_values(params)
     arrays = case.arrays()
     names = list(arrays)
     with jax.enable_x64(True):
@@ -29,7 +32,7 @@ def replay(case: Case, rtol: float = 2e-5, atol: float = 2e-5, skip: tuple[str, 
             full = list(ins)
             for i, g in zip(free, given, strict=True):
                 full[i] = g
-            return call.apply(full)
+            return call.apply_keys(full, (), runtime)
 
         @jax.jit
         def both(given: list[Any]) -> tuple[Any, Any]:
