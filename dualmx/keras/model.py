@@ -49,298 +49,6 @@ class _CompileArgs:
         return [self.mean, *self.metrics]
 
 
-class Training:
-    """The part of a `Model` that trains it."""
-
-    _strategy: Strategy
-    _compiled: _CompileArgs | None
-    stop_training = False
-
-    def compile(
-        self: Any, optimizer: Any = "rmsprop", loss: Any = None, metrics: Any = None, run_eagerly: bool = False
-    ) -> None:
-        """Configure training, in the scope in which the model was created.
-
-        Args:
-            optimizer: a name, or an optimizer of `keras.optimizers` or `mx.optimizer`.
-            loss: a name, a loss of `keras.losses` or gluon, or a function of labels and predictions.
-            metrics: a list of names, metrics of `keras.metrics` or `mx.metric`, or functions of labels and predictions.
-            run_eagerly: do not hybridize the network.
-
-        Raises:
-            MXNetError: outside of the scope in which the model was made. ArgumentError: an unknown name.
-        """
-        here = in_scope()
-        if here is not self._strategy and not (here is None and type(self._strategy) is Strategy):
-            if here is None:
-                said = f"the model was made in the scope of {self._strategy!r}; call compile inside it"
-            else:
-                said = f"the model was made outside of the scope of {here!r}; make it inside as well"
-            raise MXNetError(f"compile: {said}: with strategy.scope(): ...")
-        if loss is None:
-            raise ArgumentError("compile: loss=None: expected a name, a loss or a function of labels and predictions")
-        wanted = [] if metrics is None else list(metrics) if isinstance(metrics, (list, tuple)) else [metrics]
-        self._compiled = _CompileArgs(self, optimizer, loss, wanted)
-        self.hybridize(not run_eagerly)
-
-    def _finish_deferred(self, what: str) -> _CompileArgs:
-        if self._compiled is None:
-            raise MXNetError(f"{what}: the model is not compiled; call compile(optimizer, loss) first")
-        return self._compiled
-
-    @property
-    def optimizer(self) -> Any:
-        """The optimizer, an `mx.optimizer.Optimizer`."""
-        chosen = self._finish_deferred("optimizer")
-        return chosen.optimizer if chosen.trainer is None else chosen.trainer.optimizer
-
-    @property
-    def metrics_names(self) -> list[str]:
-        """Names of what `evaluate` returns."""
-        return [m.name for m in self._finish_deferred("metrics_names").all]
-
-    def fit(
-        self: Any, x: Any, y: Any = None, batch_size: int | None = None, epochs: int = 1, verbose: Any = "auto",
-        callbacks: Any = None, validation_split: float = 0.0, validation_data: Any = None, shuffle: bool = True,
-        initial_epoch: int = 0, steps_per_epoch: int | None = None, validation_steps: int | None = None,
-        validation_batch_size: int | None = None, validation_freq: int = 1, class_weight: Any = None,
-        sample_weight: Any = None,
-    ) -> cb.History:  # fmt: skip
-        """Train.
-
-        Args:
-            x, y: arrays (NumPy or `mx.nd`; several inputs in a list); or in `x` alone a `gluon.data.Dataset` of pairs,
-                a `DataLoader`, an iterator of `mx.io`, or any iterable of pairs.
-            batch_size: rows of a batch of all devices and workers together; 32 by default.
-            epochs: number of the last epoch.
-            verbose: 0 prints nothing, 1 or `"auto"` a bar, 2 a line per epoch.
-            callbacks: callbacks.
-            validation_split: share of the arrays, at their end, that is kept for validation.
-            validation_data: a pair of arrays, or a loader, for validation after epochs.
-            shuffle: draw the order of arrays and data sets anew in each epoch, by NumPy's random numbers.
-            initial_epoch: number of the first epoch.
-            steps_per_epoch, validation_steps: batches of an epoch, for iterables without end.
-            validation_batch_size: rows of a batch of validation.
-            validation_freq: epochs from one validation to the next.
-            class_weight: factors of the losses of rows, by the number of their class.
-            sample_weight: factors of the losses, one for each row of `x`; an iterable may have them as third elements.
-
-        Returns:
-            A `History`, whose `history` has the values of all epochs by name.
-
-        Raises:
-            MXNetError: not compiled. ArgumentError: arguments that do not belong together.
-        """
-        chosen, strategy = self._finish_deferred("fit"), self._strategy
-        if not 0 <= validation_split < 1:
-            raise ArgumentError(f"fit: validation_split={validation_split}: expected 0 or more, below 1")
-        if sample_weight is not None:
-            y = WeightedLabels(host(y), host(sample_weight))
-        if validation_split:
-            if validation_data is not None or y is None or isinstance(x, (list, tuple)):
-                raise ArgumentError("fit: validation_split is for one array x with y, without validation_data")
-            cut = int(len(x) * (1 - validation_split))
-            validation_data, x, y = (host(x)[cut:], host(y)[cut:]), host(x)[:cut], host(y)[:cut]
-        data = batches_of("fit", x, y, batch_size, shuffle, steps_per_epoch)
-        epochs = integer("fit", "epochs", epochs, 0)
-        show = _ProgressPrinter(verbose, epochs, data.steps, strategy.rank == 0)
-        history = cb.History()
-        listed = [*cb.listed(callbacks), history]
-        for one in listed:
-            one.set_model(self)
-            one.set_params({"epochs": epochs, "steps": data.steps, "verbose": verbose})
-        self.stop_training = False
-        each_batch = any(type(one).on_train_batch_end is not cb.Callback.on_train_batch_end for one in listed)
-        each_batch |= any("on_train_batch_end" in vars(one) for one in listed)
-        seed = strategy.agreed(int(np.random.randint(2**31 - 1)))
-        _run_callbacks(listed, "on_train_begin", {})
-        logs: dict[str, float] = {}
-        for epoch in range(initial_epoch, epochs):
-            self.reset_metrics()
-            show.begin(epoch)
-            _run_callbacks(listed, "on_epoch_begin", epoch, {})
-            count = 0
-            for xs, labels in data.epoch((seed + epoch) % 2**32):
-                _run_callbacks(listed, "on_train_batch_begin", count, {})
-                self._train(chosen, xs, labels if class_weight is None else by_class(labels, class_weight), count)
-                if each_batch:
-                    _run_callbacks(listed, "on_train_batch_end", count, self._values(strategy))
-                count += 1
-                show.batch(count, lambda: self._values(None))
-                if self.stop_training:
-                    break
-            if not count:
-                raise ArgumentError(f"fit: epoch {epoch + 1} had no batches; a generator can be used up only once")
-            strategy.average([p for p in self.collect_params().values() if is_non_trainable(p)])
-            logs = self._values(strategy)
-            if validation_data is not None and (epoch + 1) % validation_freq == 0:
-                found = self._validate(validation_data, validation_batch_size or batch_size, validation_steps)
-                logs.update({f"val_{k}": v for k, v in found.items()})
-            show.end(count, logs)
-            for name, value in logs.items():
-                report_metric(name, value)
-            _run_callbacks(listed, "on_epoch_end", epoch, logs)
-            if self.stop_training:
-                break
-        _run_callbacks(listed, "on_train_end", logs)
-        return history
-
-    def _validate(self: Any, data: Any, batch_size: int | None, steps: int | None) -> dict[str, float]:
-        if isinstance(data, (tuple, list)) and len(data) in (2, 3) and hasattr(data[0], "shape"):
-            y = data[1] if len(data) == 2 else WeightedLabels(host(data[1]), host(data[2]))
-            return self.evaluate(data[0], y, batch_size=batch_size, verbose=0, return_dict=True, steps=steps)
-        return self.evaluate(data, verbose=0, return_dict=True, steps=steps)
-
-    def evaluate(
-        self: Any, x: Any, y: Any = None, batch_size: int | None = None, verbose: Any = "auto",
-        steps: int | None = None, return_dict: bool = False, sample_weight: Any = None,
-    ) -> Any:  # fmt: skip
-        """Return the loss and the metrics of data; see `fit` for the arguments.
-
-        Returns:
-            The loss alone if there are no metrics, otherwise a list in the order of `metrics_names`, or a dict.
-        """
-        chosen, strategy = self._finish_deferred("evaluate"), self._strategy
-        if sample_weight is not None:
-            y = WeightedLabels(host(y), host(sample_weight))
-        self.reset_metrics()
-        for xs, labels in batches_of("evaluate", x, y, batch_size, False, steps).epoch(0):
-            begin, end = strategy.part(len(xs[0]))
-            if begin < end:
-                self._test(chosen, [a[begin:end] for a in xs], labels[begin:end])
-        found = self._values(strategy)
-        if verbose and strategy.rank == 0:
-            print(_line(found), flush=True)
-        if return_dict:
-            return found
-        return list(found.values()) if chosen.metrics else found["loss"]
-
-    def predict(self: Any, x: Any, batch_size: int | None = None, verbose: Any = 0, steps: int | None = None) -> Any:
-        """Return the outputs for all rows, a NumPy array or a list of them; every worker computes all."""
-        found: list[Any] = []
-        for xs, _ in batches_of("predict", x, None, batch_size, False, steps).epoch(0):
-            found.append(self.predict_on_batch(xs if len(xs) > 1 else xs[0]))
-        if isinstance(found[0], list):
-            return [np.concatenate(parts) for parts in zip(*found, strict=True)]
-        return np.concatenate(found)
-
-    # -- single batches
-
-    def train_on_batch(self: Any, x: Any, y: Any) -> Any:
-        """Train on one batch; returns its loss, or a list of loss and metrics."""
-        return self._on_batch("train_on_batch", x, y, lambda chosen, xs, labels: self._train(chosen, xs, labels, 0))
-
-    def test_on_batch(self: Any, x: Any, y: Any) -> Any:
-        """Return the loss of one batch, or a list of loss and metrics."""
-        return self._on_batch("test_on_batch", x, y, self._test)
-
-    def _on_batch(self: Any, what: str, x: Any, y: Any, act: Any) -> Any:
-        chosen = self._finish_deferred(what)
-        self.reset_metrics()
-        for xs, labels in batches_of(what, x, y, len(y)).epoch(0):
-            act(chosen, xs, labels)
-        found = self._values(self._strategy)
-        return list(found.values()) if chosen.metrics else found["loss"]
-
-    def predict_on_batch(self: Any, x: Any) -> Any:
-        """Return the outputs for one batch, a NumPy array or a list of them."""
-        parts = self._loaded(list(x) if isinstance(x, (list, tuple)) else [x])
-        with autograd.predict_mode():
-            outs = [self(*own) for own in parts]
-        if isinstance(outs[0], (list, tuple)):
-            return [np.concatenate([o.asnumpy() for o in group]) for group in zip(*outs, strict=True)]
-        return np.concatenate([o.asnumpy() for o in outs])
-
-    # -- steps
-
-    def reset_metrics(self) -> None:
-        """Reset the loss and the metrics."""
-        for metric in self._finish_deferred("reset_metrics").all:
-            metric.reset()
-
-    def _values(self: Any, strategy: Strategy | None) -> dict[str, float]:
-        """Return the loss and the metrics so far, over all workers of a strategy."""
-        chosen = self._compiled
-        states = [m.state() for m in chosen.all]
-        if strategy is not None and strategy.workers > 1:
-            flat = strategy.added_up([v for state in states for v in state])
-            rest_of = iter(flat)
-            states = [[next(rest_of) for _ in state] for state in states]
-        return {m.name: m.value(s) for m, s in zip(chosen.all, states, strict=True)}
-
-    def _loaded(self: Any, arrays: Sequence[Any], dtype: Any = None) -> list[tuple[NDArray, ...]]:
-        """Split arrays over the devices; return the arrays of each device that gets rows."""
-        dtype = self._dtype() if dtype is None else dtype
-        rows = len(arrays[0])
-        contexts = self._strategy.contexts[:rows]
-        parts = [
-            split_and_load(
-                a.astype(dtype, copy=False) if isinstance(a, NDArray) else nd.array(a, dtype=dtype),
-                contexts,
-                even_split=False,
-            )
-            for a in arrays
-        ]
-        if self._missing() or any(p._data is None for p in self.collect_params().values()):
-            self.build(*[p[0] for p in parts])
-        return list(zip(*parts, strict=True))
-
-    def _dtype(self: Any) -> Any:
-        return next((p.dtype for p in self.collect_params().values()), "float32")
-
-    def _labels(self: Any, labels: Any) -> list[NDArray]:
-        if labels is None:
-            raise ArgumentError("fit: there are no labels; give y, or data of pairs")
-        labels = labels.labels if isinstance(labels, WeightedLabels) else labels
-        dtype = "float64" if np.dtype(self._dtype()) == np.float64 else "float32"
-        return [part for (part,) in self._loaded([labels], dtype)]
-
-    def _weights(self: Any, labels: Any) -> list[Any]:
-        """Factors of the losses for each device, None without."""
-        if not isinstance(labels, WeightedLabels):
-            return [None] * len(self._strategy.contexts)
-        return [w for (w,) in self._loaded([labels.weights])]
-
-    def _train(self: Any, chosen: _CompileArgs, xs: Sequence[Any], labels: Any, number: int) -> None:
-        strategy = self._strategy
-        begin, end, rows = strategy.share(number, len(xs[0]))
-        if self._missing() or any(p._data is None for p in self.collect_params().values()):
-            self._loaded([a[:1] for a in xs])
-        if chosen.trainer is None:
-            chosen.trainer = Trainer(self.collect_params(), chosen.optimizer, kvstore=strategy.store)
-        if not rows:
-            return
-        params = self.collect_params().values()
-        pairs: list[Any] = []
-        if begin < end:
-            labels = None if labels is None else labels[begin:end]
-            own = zip(self._labels(labels), self._weights(labels), strict=False)
-            pairs = list(zip(self._loaded([a[begin:end] for a in xs]), own, strict=True))
-        values = []
-        with autograd.record():
-            for own, (label, weight) in pairs:
-                out = self(*own)
-                values.append((_weighted(chosen.loss.rows(label, out), weight), label, out))
-        self._count(chosen, values)
-        rest(params, strategy.contexts[len(pairs) :])
-        if values:
-            autograd.backward([v for v, _, _ in values])
-        chosen.trainer.step(rows)
-
-    def _test(self: Any, chosen: _CompileArgs, xs: Sequence[Any], labels: Any) -> None:
-        with autograd.predict_mode():
-            pairs = zip(self._loaded(xs), self._labels(labels), self._weights(labels), strict=False)
-            outs = [(label, self(*own), weight) for own, label, weight in pairs]
-            self._count(chosen, [(_weighted(chosen.loss.rows(y, out), weight), y, out) for y, out, weight in outs])
-
-    @staticmethod
-    def _count(chosen: _CompileArgs, values: list[tuple[NDArray, NDArray, NDArray]]) -> None:
-        for value, label, out in values:
-            chosen.mean.add(value)
-            for metric in chosen.metrics:
-                metric.update(label, out)
-
-
 def is_non_trainable(p: Parameter) -> bool:
     """Whether a weight is computed by forward passes, such as a moving average, and not trained."""
     return not p._differentiable and not isinstance(p, Constant) and np.dtype(p.dtype).kind not in "iub"
@@ -389,7 +97,7 @@ class _ProgressPrinter:
             print(f"{chr(13) if self._bar else ''}{count}/{count} - {took:.1f}s - {_line(logs)}", flush=True)
 
 
-class Model(Training, Block):
+class Model(Block):
     """A network with `compile`, `fit`, `evaluate` and `predict`, under the strategy in whose scope it was created.
 
     Args:
@@ -412,6 +120,10 @@ class Model(Training, Block):
         >>> len(model.fit(np.ones((8, 3)), np.ones(8), verbose=0).history["loss"])
         1
     """
+
+    _strategy: Strategy
+    _compiled: _CompileArgs | None
+    stop_training = False
 
     row_shapes: list[tuple[int, ...]] | None = None
 
@@ -571,6 +283,287 @@ class Model(Training, Block):
         """Return how many numbers the parameters have together."""
         self._require_weights("count_params")
         return sum(int(np.prod(p.shape)) for p in self.collect_params().values())
+
+    def compile(
+        self, optimizer: Any = "rmsprop", loss: Any = None, metrics: Any = None, run_eagerly: bool = False
+    ) -> None:
+        """Configure training, in the scope in which the model was created.
+
+        Args:
+            optimizer: a name, or an optimizer of `keras.optimizers` or `mx.optimizer`.
+            loss: a name, a loss of `keras.losses` or gluon, or a function of labels and predictions.
+            metrics: a list of names, metrics of `keras.metrics` or `mx.metric`, or functions of labels and predictions.
+            run_eagerly: do not hybridize the network.
+
+        Raises:
+            MXNetError: outside of the scope in which the model was made. ArgumentError: an unknown name.
+        """
+        here = in_scope()
+        if here is not self._strategy and not (here is None and type(self._strategy) is Strategy):
+            if here is None:
+                said = f"the model was made in the scope of {self._strategy!r}; call compile inside it"
+            else:
+                said = f"the model was made outside of the scope of {here!r}; make it inside as well"
+            raise MXNetError(f"compile: {said}: with strategy.scope(): ...")
+        if loss is None:
+            raise ArgumentError("compile: loss=None: expected a name, a loss or a function of labels and predictions")
+        wanted = [] if metrics is None else list(metrics) if isinstance(metrics, (list, tuple)) else [metrics]
+        self._compiled = _CompileArgs(self, optimizer, loss, wanted)
+        self.hybridize(not run_eagerly)
+
+    def _finish_deferred(self, what: str) -> _CompileArgs:
+        if self._compiled is None:
+            raise MXNetError(f"{what}: the model is not compiled; call compile(optimizer, loss) first")
+        return self._compiled
+
+    @property
+    def optimizer(self) -> Any:
+        """The optimizer, an `mx.optimizer.Optimizer`."""
+        chosen = self._finish_deferred("optimizer")
+        return chosen.optimizer if chosen.trainer is None else chosen.trainer.optimizer
+
+    @property
+    def metrics_names(self) -> list[str]:
+        """Names of what `evaluate` returns."""
+        return [m.name for m in self._finish_deferred("metrics_names").all]
+
+    def fit(
+        self, x: Any, y: Any = None, batch_size: int | None = None, epochs: int = 1, verbose: Any = "auto",
+        callbacks: Any = None, validation_split: float = 0.0, validation_data: Any = None, shuffle: bool = True,
+        initial_epoch: int = 0, steps_per_epoch: int | None = None, validation_steps: int | None = None,
+        validation_batch_size: int | None = None, validation_freq: int = 1, class_weight: Any = None,
+        sample_weight: Any = None,
+    ) -> cb.History:  # fmt: skip
+        """Train.
+
+        Args:
+            x, y: arrays (NumPy or `mx.nd`; several inputs in a list); or in `x` alone a `gluon.data.Dataset` of pairs,
+                a `DataLoader`, an iterator of `mx.io`, or any iterable of pairs.
+            batch_size: rows of a batch of all devices and workers together; 32 by default.
+            epochs: number of the last epoch.
+            verbose: 0 prints nothing, 1 or `"auto"` a bar, 2 a line per epoch.
+            callbacks: callbacks.
+            validation_split: share of the arrays, at their end, that is kept for validation.
+            validation_data: a pair of arrays, or a loader, for validation after epochs.
+            shuffle: draw the order of arrays and data sets anew in each epoch, by NumPy's random numbers.
+            initial_epoch: number of the first epoch.
+            steps_per_epoch, validation_steps: batches of an epoch, for iterables without end.
+            validation_batch_size: rows of a batch of validation.
+            validation_freq: epochs from one validation to the next.
+            class_weight: factors of the losses of rows, by the number of their class.
+            sample_weight: factors of the losses, one for each row of `x`; an iterable may have them as third elements.
+
+        Returns:
+            A `History`, whose `history` has the values of all epochs by name.
+
+        Raises:
+            MXNetError: not compiled. ArgumentError: arguments that do not belong together.
+        """
+        chosen, strategy = self._finish_deferred("fit"), self._strategy
+        if not 0 <= validation_split < 1:
+            raise ArgumentError(f"fit: validation_split={validation_split}: expected 0 or more, below 1")
+        if sample_weight is not None:
+            y = WeightedLabels(host(y), host(sample_weight))
+        if validation_split:
+            if validation_data is not None or y is None or isinstance(x, (list, tuple)):
+                raise ArgumentError("fit: validation_split is for one array x with y, without validation_data")
+            cut = int(len(x) * (1 - validation_split))
+            validation_data, x, y = (host(x)[cut:], host(y)[cut:]), host(x)[:cut], host(y)[:cut]
+        data = batches_of("fit", x, y, batch_size, shuffle, steps_per_epoch)
+        epochs = integer("fit", "epochs", epochs, 0)
+        show = _ProgressPrinter(verbose, epochs, data.steps, strategy.rank == 0)
+        history = cb.History()
+        listed = [*cb.listed(callbacks), history]
+        for one in listed:
+            one.set_model(self)
+            one.set_params({"epochs": epochs, "steps": data.steps, "verbose": verbose})
+        self.stop_training = False
+        each_batch = any(type(one).on_train_batch_end is not cb.Callback.on_train_batch_end for one in listed)
+        each_batch |= any("on_train_batch_end" in vars(one) for one in listed)
+        seed = strategy.agreed(int(np.random.randint(2**31 - 1)))
+        _run_callbacks(listed, "on_train_begin", {})
+        logs: dict[str, float] = {}
+        for epoch in range(initial_epoch, epochs):
+            self.reset_metrics()
+            show.begin(epoch)
+            _run_callbacks(listed, "on_epoch_begin", epoch, {})
+            count = 0
+            for xs, labels in data.epoch((seed + epoch) % 2**32):
+                _run_callbacks(listed, "on_train_batch_begin", count, {})
+                self._train(chosen, xs, labels if class_weight is None else by_class(labels, class_weight), count)
+                if each_batch:
+                    _run_callbacks(listed, "on_train_batch_end", count, self._values(strategy))
+                count += 1
+                show.batch(count, lambda: self._values(None))
+                if self.stop_training:
+                    break
+            if not count:
+                raise ArgumentError(f"fit: epoch {epoch + 1} had no batches; a generator can be used up only once")
+            strategy.average([p for p in self.collect_params().values() if is_non_trainable(p)])
+            logs = self._values(strategy)
+            if validation_data is not None and (epoch + 1) % validation_freq == 0:
+                found = self._validate(validation_data, validation_batch_size or batch_size, validation_steps)
+                logs.update({f"val_{k}": v for k, v in found.items()})
+            show.end(count, logs)
+            for name, value in logs.items():
+                report_metric(name, value)
+            _run_callbacks(listed, "on_epoch_end", epoch, logs)
+            if self.stop_training:
+                break
+        _run_callbacks(listed, "on_train_end", logs)
+        return history
+
+    def _validate(self, data: Any, batch_size: int | None, steps: int | None) -> dict[str, float]:
+        if isinstance(data, (tuple, list)) and len(data) in (2, 3) and hasattr(data[0], "shape"):
+            y = data[1] if len(data) == 2 else WeightedLabels(host(data[1]), host(data[2]))
+            return self.evaluate(data[0], y, batch_size=batch_size, verbose=0, return_dict=True, steps=steps)
+        return self.evaluate(data, verbose=0, return_dict=True, steps=steps)
+
+    def evaluate(
+        self, x: Any, y: Any = None, batch_size: int | None = None, verbose: Any = "auto",
+        steps: int | None = None, return_dict: bool = False, sample_weight: Any = None,
+    ) -> Any:  # fmt: skip
+        """Return the loss and the metrics of data; see `fit` for the arguments.
+
+        Returns:
+            The loss alone if there are no metrics, otherwise a list in the order of `metrics_names`, or a dict.
+        """
+        chosen, strategy = self._finish_deferred("evaluate"), self._strategy
+        if sample_weight is not None:
+            y = WeightedLabels(host(y), host(sample_weight))
+        self.reset_metrics()
+        for xs, labels in batches_of("evaluate", x, y, batch_size, False, steps).epoch(0):
+            begin, end = strategy.part(len(xs[0]))
+            if begin < end:
+                self._test(chosen, [a[begin:end] for a in xs], labels[begin:end])
+        found = self._values(strategy)
+        if verbose and strategy.rank == 0:
+            print(_line(found), flush=True)
+        if return_dict:
+            return found
+        return list(found.values()) if chosen.metrics else found["loss"]
+
+    def predict(self, x: Any, batch_size: int | None = None, verbose: Any = 0, steps: int | None = None) -> Any:
+        """Return the outputs for all rows, a NumPy array or a list of them; every worker computes all."""
+        found: list[Any] = []
+        for xs, _ in batches_of("predict", x, None, batch_size, False, steps).epoch(0):
+            found.append(self.predict_on_batch(xs if len(xs) > 1 else xs[0]))
+        if isinstance(found[0], list):
+            return [np.concatenate(parts) for parts in zip(*found, strict=True)]
+        return np.concatenate(found)
+
+    def train_on_batch(self, x: Any, y: Any) -> Any:
+        """Train on one batch; returns its loss, or a list of loss and metrics."""
+        return self._on_batch("train_on_batch", x, y, lambda chosen, xs, labels: self._train(chosen, xs, labels, 0))
+
+    def test_on_batch(self, x: Any, y: Any) -> Any:
+        """Return the loss of one batch, or a list of loss and metrics."""
+        return self._on_batch("test_on_batch", x, y, self._test)
+
+    def _on_batch(self, what: str, x: Any, y: Any, act: Any) -> Any:
+        chosen = self._finish_deferred(what)
+        self.reset_metrics()
+        for xs, labels in batches_of(what, x, y, len(y)).epoch(0):
+            act(chosen, xs, labels)
+        found = self._values(self._strategy)
+        return list(found.values()) if chosen.metrics else found["loss"]
+
+    def predict_on_batch(self, x: Any) -> Any:
+        """Return the outputs for one batch, a NumPy array or a list of them."""
+        parts = self._loaded(list(x) if isinstance(x, (list, tuple)) else [x])
+        with autograd.predict_mode():
+            outs = [self(*own) for own in parts]
+        if isinstance(outs[0], (list, tuple)):
+            return [np.concatenate([o.asnumpy() for o in group]) for group in zip(*outs, strict=True)]
+        return np.concatenate([o.asnumpy() for o in outs])
+
+    def reset_metrics(self) -> None:
+        """Reset the loss and the metrics."""
+        for metric in self._finish_deferred("reset_metrics").all:
+            metric.reset()
+
+    def _values(self, strategy: Strategy | None) -> dict[str, float]:
+        """Return the loss and the metrics so far, over all workers of a strategy."""
+        chosen = self._compiled
+        assert chosen is not None
+        states = [m.state() for m in chosen.all]
+        if strategy is not None and strategy.workers > 1:
+            flat = strategy.added_up([v for state in states for v in state])
+            rest_of = iter(flat)
+            states = [[next(rest_of) for _ in state] for state in states]
+        return {m.name: m.value(s) for m, s in zip(chosen.all, states, strict=True)}
+
+    def _loaded(self, arrays: Sequence[Any], dtype: Any = None) -> list[tuple[NDArray, ...]]:
+        """Split arrays over the devices; return the arrays of each device that gets rows."""
+        dtype = self._dtype() if dtype is None else dtype
+        rows = len(arrays[0])
+        contexts = self._strategy.contexts[:rows]
+        parts = [
+            split_and_load(
+                a.astype(dtype, copy=False) if isinstance(a, NDArray) else nd.array(a, dtype=dtype),
+                contexts,
+                even_split=False,
+            )
+            for a in arrays
+        ]
+        if self._missing() or any(p._data is None for p in self.collect_params().values()):
+            self.build(*[p[0] for p in parts])
+        return list(zip(*parts, strict=True))
+
+    def _dtype(self) -> Any:
+        return next((p.dtype for p in self.collect_params().values()), "float32")
+
+    def _labels(self, labels: Any) -> list[NDArray]:
+        if labels is None:
+            raise ArgumentError("fit: there are no labels; give y, or data of pairs")
+        labels = labels.labels if isinstance(labels, WeightedLabels) else labels
+        dtype = "float64" if np.dtype(self._dtype()) == np.float64 else "float32"
+        return [part for (part,) in self._loaded([labels], dtype)]
+
+    def _weights(self, labels: Any) -> list[Any]:
+        """Factors of the losses for each device, None without."""
+        if not isinstance(labels, WeightedLabels):
+            return [None] * len(self._strategy.contexts)
+        return [w for (w,) in self._loaded([labels.weights])]
+
+    def _train(self, chosen: _CompileArgs, xs: Sequence[Any], labels: Any, number: int) -> None:
+        strategy = self._strategy
+        begin, end, rows = strategy.share(number, len(xs[0]))
+        if self._missing() or any(p._data is None for p in self.collect_params().values()):
+            self._loaded([a[:1] for a in xs])
+        if chosen.trainer is None:
+            chosen.trainer = Trainer(self.collect_params(), chosen.optimizer, kvstore=strategy.store)
+        if not rows:
+            return
+        params = self.collect_params().values()
+        pairs: list[Any] = []
+        if begin < end:
+            labels = None if labels is None else labels[begin:end]
+            own = zip(self._labels(labels), self._weights(labels), strict=False)
+            pairs = list(zip(self._loaded([a[begin:end] for a in xs]), own, strict=True))
+        values = []
+        with autograd.record():
+            for own, (label, weight) in pairs:
+                out = self(*own)
+                values.append((_weighted(chosen.loss.rows(label, out), weight), label, out))
+        self._count(chosen, values)
+        rest(params, strategy.contexts[len(pairs) :])
+        if values:
+            autograd.backward([v for v, _, _ in values])
+        chosen.trainer.step(rows)
+
+    def _test(self, chosen: _CompileArgs, xs: Sequence[Any], labels: Any) -> None:
+        with autograd.predict_mode():
+            pairs = zip(self._loaded(xs), self._labels(labels), self._weights(labels), strict=False)
+            outs = [(label, self(*own), weight) for own, label, weight in pairs]
+            self._count(chosen, [(_weighted(chosen.loss.rows(y, out), weight), y, out) for y, out, weight in outs])
+
+    @staticmethod
+    def _count(chosen: _CompileArgs, values: list[tuple[NDArray, NDArray, NDArray]]) -> None:
+        for value, label, out in values:
+            chosen.mean.add(value)
+            for metric in chosen.metrics:
+                metric.update(label, out)
 
 
 class Sequential(Model):

@@ -50,267 +50,7 @@ class HostParams:
                     copies[name] = value.copy()
 
 
-class ModuleParts(BaseModule):
-    """Executors, parameters and the way of updating of a `Module`."""
-
-    _devices: list[DeviceArrays]
-    _contexts: list[Context]
-    _workload: Sequence[float]
-    _fixed: list[str]
-    _compression: dict[str, Any]
-    _group: ExecutorGroup | None
-    _groups: dict[Any, ExecutorGroup]
-    _updates: LocalUpdater | None
-    _optimizer: Any
-    _view: DataParallelExecutorGroup | None = None
-    _group2ctxs: Any = None
-
-    def __init__(self, *args: Any, **kwargs: Any):
-        super().__init__(*args, **kwargs)
-        self._host = HostParams()
-
-    # ---- executors
-
-    def _set_group(self, group: ExecutorGroup) -> ExecutorGroup:
-        """Run the executors of `group` from now on."""
-        self._group = group
-        if self._view is not None:
-            self._view._show(group)
-        return group
-
-    @property
-    def _exec_group(self) -> DataParallelExecutorGroup | None:
-        """The executors in use; `None` before `bind`."""
-        if self._group is None:
-            return None
-        if self._view is None:
-            self._view = DataParallelExecutorGroup._of(self, self._group)
-        return self._view
-
-    def _reset_bind(self) -> None:
-        """Forget the executors; parameters keep their values."""
-        self.binded, self._group, self._view, self._groups = False, None, None, {}
-
-    @property
-    def _data_shapes(self) -> list[DataDesc] | None:
-        """Descriptions of the inputs; `None` before `bind`."""
-        return None if self._group is None else self._group.data_shapes
-
-    @property
-    def _label_shapes(self) -> list[DataDesc] | None:
-        """Descriptions of the labels; `None` if there are none."""
-        return None if self._group is None else self._group.label_shapes or None
-
-    @property
-    def _output_names(self) -> list[str]:
-        """Names of the outputs."""
-        return self._symbol.list_outputs()
-
-    @property
-    def _context(self) -> list[Context]:
-        """The contexts that a batch is split over."""
-        return self._contexts
-
-    @property
-    def _work_load_list(self) -> list[float]:
-        """Share of the batch of each context."""
-        return list(self._workload)
-
-    @property
-    def _fixed_param_names(self) -> list[str]:
-        """The parameters that are not updated."""
-        return self._fixed
-
-    @property
-    def _compression_params(self) -> dict[str, Any] | None:
-        """Gradient compression between contexts or processes."""
-        return self._compression or None
-
-    # ---- parameters
-
-    @property
-    def _params_dirty(self) -> bool:
-        """Whether there were updates since the parameters were last copied from the devices."""
-        return self._host.dirty
-
-    @_params_dirty.setter
-    def _params_dirty(self, dirty: bool) -> None:
-        self._host.dirty = dirty
-
-    def _sync_params_from_devices(self) -> None:
-        """Copy parameters and auxiliary states from the devices to `_arg_params` and `_aux_params`."""
-        if self._host.arg_params is not None or self._host.aux_params is not None:
-            self.get_params()
-        self._host.dirty = False
-
-    def _host_params(self) -> HostParams:
-        """Return the CPU copies, made now if necessary."""
-        host = self._host
-        if self.binded and (host.arg_params is None or host.aux_params is None):
-            initialized, self.params_initialized = self.params_initialized, True
-            arg_params, aux_params = self.get_params()
-            self.params_initialized = initialized
-            host.arg_params = arg_params if host.arg_params is None else host.arg_params
-            host.aux_params = aux_params if host.aux_params is None else host.aux_params
-        return host
-
-    @property
-    def _arg_params(self) -> dict[str, NDArray] | None:
-        """Copies of the parameters on the CPU, as of the last `get_params` or `_sync_params_from_devices`."""
-        return self._host_params().arg_params
-
-    @_arg_params.setter
-    def _arg_params(self, params: dict[str, NDArray] | None) -> None:
-        self._host.arg_params = params
-        self._host.given |= not self.binded
-
-    @property
-    def _aux_params(self) -> dict[str, NDArray] | None:
-        """Copies of the auxiliary states on the CPU; see `_arg_params`."""
-        return self._host_params().aux_params
-
-    @_aux_params.setter
-    def _aux_params(self, params: dict[str, NDArray] | None) -> None:
-        self._host.aux_params = params
-        self._host.given |= not self.binded
-
-    # ---- updates
-
-    @property
-    def _kvstore(self) -> Any:
-        """The store that sums gradients; `None` on one context, unless one was passed."""
-        return self._updates._store if isinstance(self._updates, KVStoreUpdater) else None
-
-    @property
-    def _update_on_kvstore(self) -> bool | None:
-        """Whether the store applies the optimizer; `None` before `init_optimizer`."""
-        if self._updates is None:
-            return None
-        return isinstance(self._updates, KVStoreUpdater) and self._updates._update_on_store
-
-    @property
-    def _updater(self) -> Any:
-        """What applies the optimizer, unless the store does; `None` before `init_optimizer`."""
-        return None if self._updates is None or self._update_on_kvstore else self._updates._updater
-
-
-class Parameters(ModuleParts):
-    """Read and write a module's parameters."""
-
-    _param_names: list[str]
-    _aux_names: list[str]
-
-    def init_params(
-        self,
-        initializer: Any = SMALL_UNIFORM,
-        arg_params: dict[str, NDArray] | None = None,
-        aux_params: dict[str, NDArray] | None = None,
-        allow_missing: bool = False,
-        force_init: bool = False,
-        allow_extra: bool = False,
-    ) -> None:
-        """Give values to parameters and auxiliary states.
-
-        Args:
-            initializer: for values that are not given.
-            arg_params, aux_params: given values by name; names the network does not have are ignored.
-            allow_missing: let the initializer fill what is missing in `arg_params` and `aux_params`.
-            force_init: do it even if there are values already.
-            allow_extra: accepted.
-
-        Raises:
-            MXNetError: not bound, or a value is missing. ArgumentError: a value has the wrong shape.
-        """
-        if self.params_initialized and not force_init:
-            warnings.warn(
-                "Parameters already initialized and force_init=False. init_params call ignored.", stacklevel=2
-            )
-            return
-        self._require("binded")
-        attrs = self._symbol.attr_dict()
-        main = self._devices[0]
-        for table, names, given in (
-            (main.args, self._param_names, arg_params),
-            (main.aux, self._aux_names, aux_params),
-        ):
-            for name in sorted(names):
-                self._fill(name, table[name], given, initializer, attrs.get(name, {}), allow_missing)
-        self._broadcast_params()
-        self.params_initialized = True
-        self._sync_params_from_devices()
-
-    def _fill(
-        self,
-        name: str,
-        target: NDArray,
-        given: dict[str, NDArray] | None,
-        initializer: Any,
-        attrs: dict[str, str],
-        allow_missing: bool,
-    ) -> None:
-        if given is not None and name in given:
-            value = given[name]
-            if value.shape != target.shape:
-                raise ArgumentError(f"Module: parameter {name!r} has shape {value.shape}: expected {target.shape}")
-            if value is not target:
-                value.copyto(target)
-            return
-        if given is not None and not allow_missing:
-            raise MXNetError(f"Module: parameter {name!r} is missing; give it, or pass allow_missing=True")
-        if initializer is None:
-            return
-        main = self._contexts[0]
-        if target.context == main or target.stype != "default":
-            initializer(InitDesc(name, attrs), target)
-        else:  # drawn where all others are, since each context has a random stream: groups do not change values
-            value = zeros(target.shape, ctx=main, dtype=target.dtype)
-            initializer(InitDesc(name, attrs), value)
-            value.copyto(target)
-
-    def _broadcast_params(self) -> None:
-        """Copy parameters and states of the first context to the others."""
-        main = self._devices[0]
-        for other in self._devices[1:]:
-            for source, target in ((main.args, other.args), (main.aux, other.aux)):
-                for name, value in source.items():
-                    value.copyto(target[name])
-
-    def set_params(
-        self,
-        arg_params: dict[str, NDArray],
-        aux_params: dict[str, NDArray] | None,
-        allow_missing: bool = False,
-        force_init: bool = True,
-        allow_extra: bool = False,
-    ) -> None:
-        if allow_missing and not allow_extra:
-            known = {*self._param_names, *self._aux_names}
-            for name in (*arg_params, *(aux_params or ())):
-                if name not in known:
-                    raise ArgumentError(
-                        f"Module.set_params: {name!r} is no parameter; {suggest(name, known)}; see allow_extra"
-                    )
-        super().set_params(arg_params, aux_params, allow_missing, force_init, allow_extra)
-
-    def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-        """Return copies of the parameters and of the auxiliary states (averaged over contexts), by name."""
-        self._require("binded", "params_initialized")
-        main = self._devices[0]
-        if self._updates is not None:
-            self._updates.fetch_rows(None)
-        arg_params = {n: main.args[n].copyto(cpu()) for n in self._param_names}
-        aux_params = {}
-        for n in self._aux_names:
-            total = main.aux[n].copyto(cpu())
-            for other in self._devices[1:]:
-                total = total + other.aux[n].as_in_context(cpu())
-            aux_params[n] = total / len(self._devices) if len(self._devices) > 1 else total
-        flush()
-        self._host.write(arg_params, aux_params)
-        return arg_params, aux_params
-
-
-class Module(Parameters):
+class Module(BaseModule):
     """A network with memory for its inputs, parameters and gradients.
 
     Forward, backward and update are recorded together and run as one compiled program per batch shape.
@@ -344,6 +84,19 @@ class Module(Parameters):
         (4, 2)
     """
 
+    _devices: list[DeviceArrays]
+    _contexts: list[Context]
+    _workload: Sequence[float]
+    _fixed: list[str]
+    _compression: dict[str, Any]
+    _group: ExecutorGroup | None
+    _groups: dict[Any, ExecutorGroup]
+    _updates: LocalUpdater | None
+    _view: DataParallelExecutorGroup | None = None
+    _group2ctxs: Any = None
+    _param_names: list[str]
+    _aux_names: list[str]
+
     def __init__(
         self,
         symbol: Any,
@@ -359,6 +112,7 @@ class Module(Parameters):
     ):
         require_instance("Module", "symbol", symbol, Symbol, "a Symbol")
         super().__init__(logger)
+        self._host = HostParams()
         contexts = context if isinstance(context, (list, tuple)) else [cpu() if context is None else context]
         self._contexts = [Context(c) for c in contexts]
         self._workload = list(work_load_list) if work_load_list is not None else [1] * len(contexts)
@@ -716,6 +470,233 @@ class Module(Parameters):
         if load_optimizer_states:
             mod._states_file = f"{prefix}-{epoch:04d}.states"
         return mod
+
+    def _set_group(self, group: ExecutorGroup) -> ExecutorGroup:
+        """Run the executors of `group` from now on."""
+        self._group = group
+        if self._view is not None:
+            self._view._show(group)
+        return group
+
+    @property
+    def _exec_group(self) -> DataParallelExecutorGroup | None:
+        """The executors in use; `None` before `bind`."""
+        if self._group is None:
+            return None
+        if self._view is None:
+            self._view = DataParallelExecutorGroup._of(self, self._group)
+        return self._view
+
+    def _reset_bind(self) -> None:
+        """Forget the executors; parameters keep their values."""
+        self.binded, self._group, self._view, self._groups = False, None, None, {}
+
+    @property
+    def _data_shapes(self) -> list[DataDesc] | None:
+        """Descriptions of the inputs; `None` before `bind`."""
+        return None if self._group is None else self._group.data_shapes
+
+    @property
+    def _label_shapes(self) -> list[DataDesc] | None:
+        """Descriptions of the labels; `None` if there are none."""
+        return None if self._group is None else self._group.label_shapes or None
+
+    @property
+    def _output_names(self) -> list[str]:
+        """Names of the outputs."""
+        return self._symbol.list_outputs()
+
+    @property
+    def _context(self) -> list[Context]:
+        """The contexts that a batch is split over."""
+        return self._contexts
+
+    @property
+    def _work_load_list(self) -> list[float]:
+        """Share of the batch of each context."""
+        return list(self._workload)
+
+    @property
+    def _fixed_param_names(self) -> list[str]:
+        """The parameters that are not updated."""
+        return self._fixed
+
+    @property
+    def _compression_params(self) -> dict[str, Any] | None:
+        """Gradient compression between contexts or processes."""
+        return self._compression or None
+
+    @property
+    def _params_dirty(self) -> bool:
+        """Whether there were updates since the parameters were last copied from the devices."""
+        return self._host.dirty
+
+    @_params_dirty.setter
+    def _params_dirty(self, dirty: bool) -> None:
+        self._host.dirty = dirty
+
+    def _sync_params_from_devices(self) -> None:
+        """Copy parameters and auxiliary states from the devices to `_arg_params` and `_aux_params`."""
+        if self._host.arg_params is not None or self._host.aux_params is not None:
+            self.get_params()
+        self._host.dirty = False
+
+    def _host_params(self) -> HostParams:
+        """Return the CPU copies, made now if necessary."""
+        host = self._host
+        if self.binded and (host.arg_params is None or host.aux_params is None):
+            initialized, self.params_initialized = self.params_initialized, True
+            arg_params, aux_params = self.get_params()
+            self.params_initialized = initialized
+            host.arg_params = arg_params if host.arg_params is None else host.arg_params
+            host.aux_params = aux_params if host.aux_params is None else host.aux_params
+        return host
+
+    @property
+    def _arg_params(self) -> dict[str, NDArray] | None:
+        """Copies of the parameters on the CPU, as of the last `get_params` or `_sync_params_from_devices`."""
+        return self._host_params().arg_params
+
+    @_arg_params.setter
+    def _arg_params(self, params: dict[str, NDArray] | None) -> None:
+        self._host.arg_params = params
+        self._host.given |= not self.binded
+
+    @property
+    def _aux_params(self) -> dict[str, NDArray] | None:
+        """Copies of the auxiliary states on the CPU; see `_arg_params`."""
+        return self._host_params().aux_params
+
+    @_aux_params.setter
+    def _aux_params(self, params: dict[str, NDArray] | None) -> None:
+        self._host.aux_params = params
+        self._host.given |= not self.binded
+
+    @property
+    def _kvstore(self) -> Any:
+        """The store that sums gradients; `None` on one context, unless one was passed."""
+        return self._updates._store if isinstance(self._updates, KVStoreUpdater) else None
+
+    @property
+    def _update_on_kvstore(self) -> bool | None:
+        """Whether the store applies the optimizer; `None` before `init_optimizer`."""
+        if self._updates is None:
+            return None
+        return isinstance(self._updates, KVStoreUpdater) and self._updates._update_on_store
+
+    @property
+    def _updater(self) -> Any:
+        """What applies the optimizer, unless the store does; `None` before `init_optimizer`."""
+        return None if self._updates is None or self._update_on_kvstore else self._updates._updater
+
+    def init_params(
+        self,
+        initializer: Any = SMALL_UNIFORM,
+        arg_params: dict[str, NDArray] | None = None,
+        aux_params: dict[str, NDArray] | None = None,
+        allow_missing: bool = False,
+        force_init: bool = False,
+        allow_extra: bool = False,
+    ) -> None:
+        """Give values to parameters and auxiliary states.
+
+        Args:
+            initializer: for values that are not given.
+            arg_params, aux_params: given values by name; names the network does not have are ignored.
+            allow_missing: let the initializer fill what is missing in `arg_params` and `aux_params`.
+            force_init: do it even if there are values already.
+            allow_extra: accepted.
+
+        Raises:
+            MXNetError: not bound, or a value is missing. ArgumentError: a value has the wrong shape.
+        """
+        if self.params_initialized and not force_init:
+            warnings.warn(
+                "Parameters already initialized and force_init=False. init_params call ignored.", stacklevel=2
+            )
+            return
+        self._require("binded")
+        attrs = self._symbol.attr_dict()
+        main = self._devices[0]
+        for table, names, given in (
+            (main.args, self._param_names, arg_params),
+            (main.aux, self._aux_names, aux_params),
+        ):
+            for name in sorted(names):
+                self._fill(name, table[name], given, initializer, attrs.get(name, {}), allow_missing)
+        self._broadcast_params()
+        self.params_initialized = True
+        self._sync_params_from_devices()
+
+    def _fill(
+        self,
+        name: str,
+        target: NDArray,
+        given: dict[str, NDArray] | None,
+        initializer: Any,
+        attrs: dict[str, str],
+        allow_missing: bool,
+    ) -> None:
+        if given is not None and name in given:
+            value = given[name]
+            if value.shape != target.shape:
+                raise ArgumentError(f"Module: parameter {name!r} has shape {value.shape}: expected {target.shape}")
+            if value is not target:
+                value.copyto(target)
+            return
+        if given is not None and not allow_missing:
+            raise MXNetError(f"Module: parameter {name!r} is missing; give it, or pass allow_missing=True")
+        if initializer is None:
+            return
+        main = self._contexts[0]
+        if target.context == main or target.stype != "default":
+            initializer(InitDesc(name, attrs), target)
+        else:  # drawn where all others are, since each context has a random stream: groups do not change values
+            value = zeros(target.shape, ctx=main, dtype=target.dtype)
+            initializer(InitDesc(name, attrs), value)
+            value.copyto(target)
+
+    def _broadcast_params(self) -> None:
+        """Copy parameters and states of the first context to the others."""
+        main = self._devices[0]
+        for other in self._devices[1:]:
+            for source, target in ((main.args, other.args), (main.aux, other.aux)):
+                for name, value in source.items():
+                    value.copyto(target[name])
+
+    def set_params(
+        self,
+        arg_params: dict[str, NDArray],
+        aux_params: dict[str, NDArray] | None,
+        allow_missing: bool = False,
+        force_init: bool = True,
+        allow_extra: bool = False,
+    ) -> None:
+        if allow_missing and not allow_extra:
+            known = {*self._param_names, *self._aux_names}
+            for name in (*arg_params, *(aux_params or ())):
+                if name not in known:
+                    raise ArgumentError(
+                        f"Module.set_params: {name!r} is no parameter; {suggest(name, known)}; see allow_extra"
+                    )
+        super().set_params(arg_params, aux_params, allow_missing, force_init, allow_extra)
+
+    def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+        """Return copies of the parameters and of the auxiliary states (averaged over contexts), by name."""
+        self._require("binded", "params_initialized")
+        main = self._devices[0]
+        if self._updates is not None:
+            self._updates.fetch_rows(None)
+        arg_params = {n: main.args[n].copyto(cpu()) for n in self._param_names}
+        aux_params = {}
+        for n in self._aux_names:
+            total = main.aux[n].copyto(cpu())
+            for other in self._devices[1:]:
+                total = total + other.aux[n].as_in_context(cpu())
+            aux_params[n] = total / len(self._devices) if len(self._devices) > 1 else total
+        flush()
+        self._host.write(arg_params, aux_params)
+        return arg_params, aux_params
 
 
 def _described(like: Sequence[DataDesc], arrays: Sequence[NDArray], names: Sequence[str]) -> list[DataDesc]:

@@ -38,280 +38,6 @@ class DeferredInitializationError(MXNetError):
     """A parameter was read before its first forward pass gave its shape."""
 
 
-class HeldArrays:
-    """What a parameter holds on which contexts."""
-
-    name: str
-    allow_deferred_init: bool
-    # True if a subclass defines data(), so that every forward pass must call it.
-    _computed = False
-    # True if a subclass defines list_data() or list_grad(), so that every step must call them.
-    _lists_itself = False
-    _data: list[NDArray] | None
-    _deferred_init: tuple[Any, ...]
-    _grad_req: str
-    _shape: tuple[int, ...] | None
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if "data" in cls.__dict__ and HeldArrays not in cls.__bases__:
-            cls._computed = True
-        if not {"list_data", "list_grad"}.isdisjoint(cls.__dict__) and HeldArrays not in cls.__bases__:
-            cls._lists_itself = True
-
-    def __copy__(self) -> Any:
-        made = object.__new__(type(self))
-        made.__dict__.update(self.__dict__)
-        return made
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What a deep copy or a pickle takes along: the values and where they are, no gradients and no Trainer."""
-        left = {
-            "_data": None,
-            "_by_context": {},
-            "_fast_lookup": {},
-            "_sparse_by_context": {},
-            "_var": None,
-            "_trainer": None,
-        }
-        values = None if self._data is None else (self._reduce(), self._ctx_list)
-        return {"values": values, "others": {**self.__dict__, **left, "_on_initialized": None}}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state["others"])
-        if state["values"] is not None:
-            self._set_arrays(*state["values"])
-
-    @property
-    def _allow_deferred_init(self) -> bool:
-        """Whether an unknown shape is accepted at `initialize()`."""
-        return self.allow_deferred_init
-
-    @_allow_deferred_init.setter
-    def _allow_deferred_init(self, allow: bool) -> None:
-        self.allow_deferred_init = allow
-
-    @property
-    def _ctx_list(self) -> list[Context] | None:
-        """The contexts that the arrays are on; `None` while there are no arrays."""
-        return None if self._data is None else [a.context for a in self._data]
-
-    @property
-    def _ctx_map(self) -> list[list[int | None]] | None:
-        """Position of each context's array: of GPUs and of CPUs, by device number; `None` while there are no arrays.
-
-        The first list is that of GPUs, as MXNet's device types have it modulo 2.
-        """
-        if self._data is None:
-            return None
-        found: list[list[int | None]] = [[], []]
-        for position, array in enumerate(self._data):
-            places = found[array.context.device_typeid & 1]
-            places.extend([None] * (array.context.device_id + 1 - len(places)))
-            places[array.context.device_id] = position
-        return found
-
-    @property
-    def _grad(self) -> list[NDArray] | None:
-        """The gradient of each context; `None` while there are none."""
-        if self._data is None or self._grad_req == "null":
-            return None
-        return [a.grad for a in self._data if a.grad is not None]
-
-    def _adopt_arrays(self, arrays: list[NDArray], contexts: list[Context]) -> None:
-        """Take the arrays as those of the contexts, with new gradients."""
-        raise NotImplementedError
-
-    def _check_and_get(self, arr_list: list[NDArray] | None, ctx: Any) -> Any:
-        """Return the array of `ctx` in a list with one for each context.
-
-        Args:
-            arr_list: `_data` or `_grad`.
-            ctx: a context, which may be `None` if there is only one array, or the class `list` for the whole list.
-
-        Raises:
-            DeferredInitializationError: no forward pass has told the shape yet.
-            MXNetError: not initialized, or not on `ctx`.
-        """
-        if arr_list is None:
-            self._raise_uninitialized()
-        if ctx is list:
-            return arr_list
-        if ctx is None:
-            if len(arr_list) == 1:
-                return arr_list[0]
-            ctx = current_context()
-        found = next((a for a in arr_list if a.context == ctx), None)
-        if found is None:
-            self._refuse_context(ctx)
-        return found
-
-    def _raise_uninitialized(self) -> NoReturn:
-        """Raise with the reason why there are no arrays."""
-        if self._deferred_init:
-            raise DeferredInitializationError(f"Parameter {self.name!r} {REMEDY_DEFERRED.format(shape=self._shape)}")
-        raise MXNetError(f"Parameter {self.name!r} {REMEDY_UNINITIALIZED}")
-
-    def _refuse_context(self, ctx: Context) -> NoReturn:
-        held = ", ".join(map(str, self._ctx_list or ()))
-        raise MXNetError(
-            f"Parameter {self.name!r} was not initialized on context {ctx}, only on {held}; "
-            "move the input there, or call reset_ctx()"
-        )
-
-    def _init_impl(self, data: Any, ctx_list: Iterable[Context]) -> None:
-        """Put copies of `data` on contexts, with gradients as `grad_req` says."""
-        self._set_arrays(data, list(ctx_list))
-
-    def _set_arrays(self, data: Any, contexts: list[Context], fresh: bool = False) -> None:
-        raise NotImplementedError
-
-    def _reduce(self) -> NDArray:
-        raise NotImplementedError
-
-    def _arrays(self) -> list[NDArray]:
-        raise NotImplementedError
-
-    def list_ctx(self) -> list[Context]:
-        """Return the contexts of the arrays, also while they wait for their shape."""
-        raise NotImplementedError
-
-
-class RowArrays(HeldArrays):
-    """The arrays of a parameter whose storage type is not the default one."""
-
-    _stype: str
-    _sparse_by_context: dict[Context, NDArray]
-    _trainer: Any
-
-    def row_sparse_data(self, row_id: NDArray) -> NDArray:
-        """Return the rows `row_id` of a `row_sparse` parameter, on the context of `row_id`, as a row_sparse array.
-
-        Gradients of what is looked up in it go to the parameter.
-
-        Raises:
-            MXNetError: the parameter is dense, or has no Trainer. ArgumentTypeError: `row_id` is not an NDArray.
-
-        Example:
-            >>> import dualmx as mx
-            >>> w = mx.gluon.Parameter("w", shape=(9, 2), stype="row_sparse", grad_stype="row_sparse")
-            >>> w.initialize()
-            >>> trainer = mx.gluon.Trainer([w], "sgd")
-            >>> w.row_sparse_data(mx.nd.array([3, 1, 3])).indices.asnumpy().tolist()
-            [1, 3]
-        """
-        if not isinstance(row_id, NDArray):
-            raise ArgumentTypeError(f"Parameter {self.name!r}: row_id={row_id!r}: expected an NDArray")
-        return self._rows(row_id, row_id.context)
-
-    def list_row_sparse_data(self, row_id: NDArray) -> list[NDArray]:
-        """Return `row_sparse_data` of every context."""
-        return [self._rows(row_id, c) for c in self.list_ctx()]
-
-    def _set_trainer(self, trainer: Any) -> None:
-        """Set the trainer of the parameter; raises if it is a table that another Trainer updates."""
-        if self._stype != "default" and self._trainer not in (None, trainer):
-            raise MXNetError(
-                f"Trainer: parameter {self.name!r} is {self._stype} and has a Trainer already; it can have one"
-            )
-        self._trainer = trainer
-
-    def _rows(self, row_id: NDArray, ctx: Context) -> NDArray:
-        if self._stype != "row_sparse":
-            raise MXNetError(f"Parameter {self.name!r} has stype {self._stype!r}; read it with data()")
-        self._arrays()
-        if self._trainer is None:
-            raise MXNetError(f"Parameter {self.name!r}: row_sparse data needs a Trainer that was made with it")
-        self._trainer._init_store()
-        self._trainer._fetch_rows(self, row_id)
-        return rows_of_table(self._sparse_on(ctx), row_id)
-
-    def _sparse_on(self, ctx: Context | None) -> NDArray:
-        """The array on `ctx` of a parameter that is not dense."""
-        if ctx is None and len(self._sparse_by_context) == 1:
-            return next(iter(self._sparse_by_context.values()))
-        found = self._sparse_by_context.get(current_context() if ctx is None else ctx)
-        if found is None:
-            held = ", ".join(map(str, self.list_ctx()))
-            raise MXNetError(f"Parameter {self.name!r} was not initialized on context {ctx}, only on {held}")
-        return found
-
-    def _require_sparse(self, what: str) -> None:
-        if self._data is not None and self._stype != "default":
-            raise MXNetError(
-                f"Parameter {self.name!r}: {what}() is for dense parameters, its storage type is {self._stype}; use "
-                f"row_sparse_data()"
-            )
-
-
-class ShardedArrays(HeldArrays):
-    """The arrays of a parameter that may be on a mesh."""
-
-    _shard: tuple[Any, ...]
-    _extra_shard_axis: str
-    _var: Any
-
-    def _copied(self, data: NDArray, ctx: Context) -> NDArray:
-        if not isinstance(ctx, Mesh):
-            return data.copyto(ctx)
-        return shard_array(data, self._spec_on(ctx, data.shape), ctx, self._shard_error_prefix)
-
-    @property
-    def shard(self) -> tuple[Any, ...]:
-        """Partition spec: per axis the name of a mesh axis, or `None`; `()` if not sharded.
-
-        Setting it moves an array that is on a mesh already.
-
-        Example:
-            >>> import dualmx as mx
-            >>> w = mx.gluon.Parameter("w", shape=(4, 2))
-            >>> w.shard = ("model", None)
-            >>> w.initialize(ctx=mx.parallel.Mesh({"model": 1}))
-            >>> w.data().sharding
-            ('model', None)
-        """
-        return self._shard
-
-    @property
-    def _shard_error_prefix(self) -> str:
-        """Return the start of error texts about sharding."""
-        return f"Parameter {self.name!r}: sharding"
-
-    def _spec_on(self, mesh: Mesh, shape: tuple[int, ...]) -> tuple[Any, ...]:
-        """The spec of the stored array on a mesh: sharded along one more axis if it is fully sharded."""
-        return (
-            shard_one_more_axis(mesh, self._shard, shape, self._extra_shard_axis)
-            if self._extra_shard_axis
-            else self._shard
-        )
-
-    def _shard_along(self, axis: str) -> None:
-        """Store the array sharded along one more axis of its mesh; computations gather it."""
-        for array in self._data or ():
-            if isinstance(array.context, Mesh):
-                array.context.sharding((axis,), None, self._shard_error_prefix)
-        self._extra_shard_axis = axis
-        self.shard = self._shard
-
-    def _check_shard(self, spec: Any) -> None:
-        """Raise if the meshes of the parameter do not allow this sharding."""
-        for array in self._data or ():
-            if isinstance(array.context, Mesh):
-                array.context.sharding(spec, array.shape, self._shard_error_prefix)
-
-    @shard.setter
-    def shard(self, spec: Any) -> None:
-        spec = parse_spec(spec)
-        self._check_shard(spec)
-        self._shard = spec
-        self._var = None
-        for array in self._data or ():
-            if isinstance(array.context, Mesh):
-                replace_sharding(array, self._spec_on(array.context, array.shape), self._shard_error_prefix)
-                if array.grad is not None:
-                    shard_like(array.grad, array)
-
-
 _GRAD_REQS = ("write", "add", "null")
 _STYPES = ("default", "row_sparse", "csr")
 
@@ -343,7 +69,7 @@ def context_list(ctx: Context | Iterable[Context] | None) -> list[Context]:
     return listed
 
 
-class Parameter(ShardedArrays, RowArrays, HeldArrays):
+class Parameter:
     """A named array that a block learns, with one copy and one gradient per context.
 
     The arrays exist after `initialize()`; if `shape` has unknown dimensions (0) they exist after the first forward
@@ -373,6 +99,23 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
         >>> w.data().shape
         (2, 3)
     """
+
+    name: str
+    allow_deferred_init: bool
+    # True if a subclass defines data(), so that every forward pass must call it.
+    _computed = False
+    # True if a subclass defines list_data() or list_grad(), so that every step must call them.
+    _lists_itself = False
+    _data: list[NDArray] | None
+    _deferred_init: tuple[Any, ...]
+    _grad_req: str
+    _shape: tuple[int, ...] | None
+    _stype: str
+    _sparse_by_context: dict[Context, NDArray]
+    _trainer: Any
+    _shard: tuple[Any, ...]
+    _extra_shard_axis: str
+    _var: Any
 
     def __init__(
         self,
@@ -751,6 +494,232 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
         else:
             self.set_data(data)
         self._deferred_init = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "data" in cls.__dict__:
+            cls._computed = True
+        if not {"list_data", "list_grad"}.isdisjoint(cls.__dict__):
+            cls._lists_itself = True
+
+    def __copy__(self) -> Any:
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a deep copy or a pickle takes along: the values and where they are, no gradients and no Trainer."""
+        left = {
+            "_data": None,
+            "_by_context": {},
+            "_fast_lookup": {},
+            "_sparse_by_context": {},
+            "_var": None,
+            "_trainer": None,
+        }
+        values = None if self._data is None else (self._reduce(), self._ctx_list)
+        return {"values": values, "others": {**self.__dict__, **left, "_on_initialized": None}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state["others"])
+        if state["values"] is not None:
+            self._set_arrays(*state["values"])
+
+    @property
+    def _allow_deferred_init(self) -> bool:
+        """Whether an unknown shape is accepted at `initialize()`."""
+        return self.allow_deferred_init
+
+    @_allow_deferred_init.setter
+    def _allow_deferred_init(self, allow: bool) -> None:
+        self.allow_deferred_init = allow
+
+    @property
+    def _ctx_list(self) -> list[Context] | None:
+        """The contexts that the arrays are on; `None` while there are no arrays."""
+        return None if self._data is None else [a.context for a in self._data]
+
+    @property
+    def _ctx_map(self) -> list[list[int | None]] | None:
+        """Position of each context's array: of GPUs and of CPUs, by device number; `None` while there are no arrays.
+
+        The first list is that of GPUs, as MXNet's device types have it modulo 2.
+        """
+        if self._data is None:
+            return None
+        found: list[list[int | None]] = [[], []]
+        for position, array in enumerate(self._data):
+            places = found[array.context.device_typeid & 1]
+            places.extend([None] * (array.context.device_id + 1 - len(places)))
+            places[array.context.device_id] = position
+        return found
+
+    @property
+    def _grad(self) -> list[NDArray] | None:
+        """The gradient of each context; `None` while there are none."""
+        if self._data is None or self._grad_req == "null":
+            return None
+        return [a.grad for a in self._data if a.grad is not None]
+
+    def _check_and_get(self, arr_list: list[NDArray] | None, ctx: Any) -> Any:
+        """Return the array of `ctx` in a list with one for each context.
+
+        Args:
+            arr_list: `_data` or `_grad`.
+            ctx: a context, which may be `None` if there is only one array, or the class `list` for the whole list.
+
+        Raises:
+            DeferredInitializationError: no forward pass has told the shape yet.
+            MXNetError: not initialized, or not on `ctx`.
+        """
+        if arr_list is None:
+            self._raise_uninitialized()
+        if ctx is list:
+            return arr_list
+        if ctx is None:
+            if len(arr_list) == 1:
+                return arr_list[0]
+            ctx = current_context()
+        found = next((a for a in arr_list if a.context == ctx), None)
+        if found is None:
+            self._refuse_context(ctx)
+        return found
+
+    def _raise_uninitialized(self) -> NoReturn:
+        """Raise with the reason why there are no arrays."""
+        if self._deferred_init:
+            raise DeferredInitializationError(f"Parameter {self.name!r} {REMEDY_DEFERRED.format(shape=self._shape)}")
+        raise MXNetError(f"Parameter {self.name!r} {REMEDY_UNINITIALIZED}")
+
+    def _refuse_context(self, ctx: Context) -> NoReturn:
+        held = ", ".join(map(str, self._ctx_list or ()))
+        raise MXNetError(
+            f"Parameter {self.name!r} was not initialized on context {ctx}, only on {held}; "
+            "move the input there, or call reset_ctx()"
+        )
+
+    def _init_impl(self, data: Any, ctx_list: Iterable[Context]) -> None:
+        """Put copies of `data` on contexts, with gradients as `grad_req` says."""
+        self._set_arrays(data, list(ctx_list))
+
+    def row_sparse_data(self, row_id: NDArray) -> NDArray:
+        """Return the rows `row_id` of a `row_sparse` parameter, on the context of `row_id`, as a row_sparse array.
+
+        Gradients of what is looked up in it go to the parameter.
+
+        Raises:
+            MXNetError: the parameter is dense, or has no Trainer. ArgumentTypeError: `row_id` is not an NDArray.
+
+        Example:
+            >>> import dualmx as mx
+            >>> w = mx.gluon.Parameter("w", shape=(9, 2), stype="row_sparse", grad_stype="row_sparse")
+            >>> w.initialize()
+            >>> trainer = mx.gluon.Trainer([w], "sgd")
+            >>> w.row_sparse_data(mx.nd.array([3, 1, 3])).indices.asnumpy().tolist()
+            [1, 3]
+        """
+        if not isinstance(row_id, NDArray):
+            raise ArgumentTypeError(f"Parameter {self.name!r}: row_id={row_id!r}: expected an NDArray")
+        return self._rows(row_id, row_id.context)
+
+    def list_row_sparse_data(self, row_id: NDArray) -> list[NDArray]:
+        """Return `row_sparse_data` of every context."""
+        return [self._rows(row_id, c) for c in self.list_ctx()]
+
+    def _set_trainer(self, trainer: Any) -> None:
+        """Set the trainer of the parameter; raises if it is a table that another Trainer updates."""
+        if self._stype != "default" and self._trainer not in (None, trainer):
+            raise MXNetError(
+                f"Trainer: parameter {self.name!r} is {self._stype} and has a Trainer already; it can have one"
+            )
+        self._trainer = trainer
+
+    def _rows(self, row_id: NDArray, ctx: Context) -> NDArray:
+        if self._stype != "row_sparse":
+            raise MXNetError(f"Parameter {self.name!r} has stype {self._stype!r}; read it with data()")
+        self._arrays()
+        if self._trainer is None:
+            raise MXNetError(f"Parameter {self.name!r}: row_sparse data needs a Trainer that was made with it")
+        self._trainer._init_store()
+        self._trainer._fetch_rows(self, row_id)
+        return rows_of_table(self._sparse_on(ctx), row_id)
+
+    def _sparse_on(self, ctx: Context | None) -> NDArray:
+        """The array on `ctx` of a parameter that is not dense."""
+        if ctx is None and len(self._sparse_by_context) == 1:
+            return next(iter(self._sparse_by_context.values()))
+        found = self._sparse_by_context.get(current_context() if ctx is None else ctx)
+        if found is None:
+            held = ", ".join(map(str, self.list_ctx()))
+            raise MXNetError(f"Parameter {self.name!r} was not initialized on context {ctx}, only on {held}")
+        return found
+
+    def _require_sparse(self, what: str) -> None:
+        if self._data is not None and self._stype != "default":
+            raise MXNetError(
+                f"Parameter {self.name!r}: {what}() is for dense parameters, its storage type is {self._stype}; use "
+                f"row_sparse_data()"
+            )
+
+    def _copied(self, data: NDArray, ctx: Context) -> NDArray:
+        if not isinstance(ctx, Mesh):
+            return data.copyto(ctx)
+        return shard_array(data, self._spec_on(ctx, data.shape), ctx, self._shard_error_prefix)
+
+    @property
+    def shard(self) -> tuple[Any, ...]:
+        """Partition spec: per axis the name of a mesh axis, or `None`; `()` if not sharded.
+
+        Setting it moves an array that is on a mesh already.
+
+        Example:
+            >>> import dualmx as mx
+            >>> w = mx.gluon.Parameter("w", shape=(4, 2))
+            >>> w.shard = ("model", None)
+            >>> w.initialize(ctx=mx.parallel.Mesh({"model": 1}))
+            >>> w.data().sharding
+            ('model', None)
+        """
+        return self._shard
+
+    @property
+    def _shard_error_prefix(self) -> str:
+        """Return the start of error texts about sharding."""
+        return f"Parameter {self.name!r}: sharding"
+
+    def _spec_on(self, mesh: Mesh, shape: tuple[int, ...]) -> tuple[Any, ...]:
+        """The spec of the stored array on a mesh: sharded along one more axis if it is fully sharded."""
+        return (
+            shard_one_more_axis(mesh, self._shard, shape, self._extra_shard_axis)
+            if self._extra_shard_axis
+            else self._shard
+        )
+
+    def _shard_along(self, axis: str) -> None:
+        """Store the array sharded along one more axis of its mesh; computations gather it."""
+        for array in self._data or ():
+            if isinstance(array.context, Mesh):
+                array.context.sharding((axis,), None, self._shard_error_prefix)
+        self._extra_shard_axis = axis
+        self.shard = self._shard
+
+    def _check_shard(self, spec: Any) -> None:
+        """Raise if the meshes of the parameter do not allow this sharding."""
+        for array in self._data or ():
+            if isinstance(array.context, Mesh):
+                array.context.sharding(spec, array.shape, self._shard_error_prefix)
+
+    @shard.setter
+    def shard(self, spec: Any) -> None:
+        spec = parse_spec(spec)
+        self._check_shard(spec)
+        self._shard = spec
+        self._var = None
+        for array in self._data or ():
+            if isinstance(array.context, Mesh):
+                replace_sharding(array, self._spec_on(array.context, array.shape), self._shard_error_prefix)
+                if array.grad is not None:
+                    shard_like(array.grad, array)
 
 
 def as_np_arrays(array: NDArray) -> None:
