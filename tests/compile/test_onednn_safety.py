@@ -157,8 +157,9 @@ def test_what_is_left_to_xla_is_wrong_or_reads_beyond_its_arrays(text, isa):
     if isa == "AVX512_CORE" and "avx512bw" not in Path("/proc/cpuinfo").read_text():
         pytest.skip("this processor has no AVX-512")
     assert primitives.faulty(primitives.ConvSpec.parse(text))
-    done = run(_COMPUTE + _VERDICT, text, build.target(), ONEDNN_MAX_CPU_ISA=isa)
-    assert done.returncode == -11 or "wrong by" in done.stdout, done.stderr
+    # What lies beyond an array is by chance what a right result needs, now and then.
+    runs = (run(_COMPUTE + _VERDICT, text, build.target(), ONEDNN_MAX_CPU_ISA=isa) for _ in range(5))
+    assert any(done.returncode == -11 or "wrong by" in done.stdout for done in runs)
 
 
 def test_handlers_of_another_source_are_not_loaded(tmp_path, monkeypatch):

@@ -284,7 +284,7 @@ def array_in_a_column(path: Path) -> None:
 
 @_reader(corpus.snapshots, corpus.rezipped)
 def store_snapshot(path: Path) -> None:
-    states._read(str(path))
+    states.read_snapshot(str(path))
 
 
 @_reader(corpus.states, corpus.repickled, named="")

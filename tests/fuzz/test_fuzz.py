@@ -21,7 +21,7 @@ def test_damaged_inputs_are_refused(name: str) -> None:
 
 FAULTS = {
     # a length is believed before it is known that so many bytes are there
-    "recordio": ("import dualmx.io.recordio as r; r._LARGE = 1 << 62", "memory"),
+    "recordio": ("import dualmx.io.recordio as r; r._MIN_CHECKED_BYTES = 1 << 62", "memory"),
     # an image is decoded whatever its header says
     "image": ("import dualmx.io.image_codec as c; c.memory_of = lambda *_: 0", "memory"),
     # errors of the library below pass

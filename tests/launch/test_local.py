@@ -157,7 +157,8 @@ def test_the_job_is_started_again_as_often_as_asked(tmp_path: Path) -> None:
 def hasty(*arguments: str, code: str, **env: str) -> subprocess.CompletedProcess[str]:
     """As `launch`, by a launcher that waits half a second where others wait for ten."""
     run = (
-        "import sys; from dualmx.launch import supervisor; supervisor.GRACE = 0.5\nfrom dualmx.launch.cli import main\n"
+        "import sys; from dualmx.launch import supervisor; supervisor.END_SECONDS = 0.5\n"
+        "from dualmx.launch.cli import main\n"
     )
     command = [sys.executable, "-c", run + "sys.exit(main())", *arguments, sys.executable, "-S", "-c", code]
     return subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, timeout=60)

@@ -122,10 +122,10 @@ class Together:
         try:
             for takes_over in (True, False):
                 self.forget()
-                flush.takes_over = takes_over
+                flush._takes_over = takes_over
                 runs[takes_over] = [self.run(step, reuse) for step in range(TIMES)]
         finally:
-            flush.takes_over = COUNTS
+            flush._takes_over = COUNTS
         count = sum(len(arrays) for part in (self.copies, self.grads) for arrays in part)
         reference, problems = runs[True][0], []
         for takes_over, results in runs.items():
@@ -198,7 +198,7 @@ def main() -> None:
     parser.add_argument("--together", type=int, default=TOGETHER)
     parser.add_argument("--fault", choices=("overread", "reuse"))
     args = parser.parse_args()
-    flush.takes_over = COUNTS
+    flush._takes_over = COUNTS
     cases = FAMILIES[args.family]()[args.part :: args.parts]
     if args.fault == "overread":
         cases.insert(1, overreading())
