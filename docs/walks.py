@@ -26,20 +26,24 @@ ENGINE = ("ndarray/handle.py", "invoke")
 BELOW = ("core/", "op/", "ndarray/", "sparse/")
 #: Entered by every import of the process, of whatever module.
 IMPORTING = ("core/module_alias.py",)
+#: Pushes that are counted.
+ROUNDS = 3
 #: The most files that each walk may pass through.
 LIMITS = {"eager": 25, "warm": 10, "symbol": 10, "step": 30, "push": 20}
 
 
 class Walk:
-    """The files of the package that are entered while `is_on` says so, in order, of every thread started from now on.
+    """The files of the package that are entered in rounds, in order, of every thread started from now on.
+
+    `round_of` tells the number of the present round, 0 between them; `files` has the rounds that entered a file.
 
     `before_engine` are those entered before the first call of the engine.
     """
 
-    def __init__(self, is_on: Callable[[], bool]):
-        self.files: dict[str, None] = {}
+    def __init__(self, round_of: Callable[[], int]):
+        self.files: dict[str, set[int]] = {}
         self.before_engine: list[str] | None = None
-        self.is_on = is_on
+        self.round_of = round_of
 
     def __enter__(self) -> Walk:
         threading.setprofile(self._on_event)
@@ -51,18 +55,18 @@ class Walk:
         threading.setprofile(None)
 
     def _on_event(self, frame: FrameType, event: str, arg: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE) and self.is_on():
+        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE) and (number := self.round_of()):
             file = frame.f_code.co_filename[len(PACKAGE) :].replace(os.sep, "/")
             if file in IMPORTING:
                 return
             if self.before_engine is None and (file, frame.f_code.co_name) == ENGINE:
                 self.before_engine = list(self.files)
-            self.files[file] = None
+            self.files.setdefault(file, set()).add(number)
 
 
 def walked(function: Callable[[], Any]) -> Walk:
     """The walk of a call."""
-    with Walk(lambda: True) as walk:
+    with Walk(lambda: 1) as walk:
         function()
     return walk
 
@@ -148,8 +152,11 @@ def _be_member(folder: str) -> None:
     role = os.environ["DMLC_ROLE"]
     with open(Path(folder, "window"), "r+b") as file:
         window = mmap.mmap(file.fileno(), 1)
-    walk = Walk(lambda: window[0] == 1)
-    atexit.register(lambda: Path(folder, role).write_text("\n".join(walk.files)))
+    walk = Walk(lambda: window[0])
+    # What a timer does in one round by chance is no part of the walk.
+    atexit.register(
+        lambda: Path(folder, role).write_text("\n".join(f for f, n in walk.files.items() if len(n) == ROUNDS))
+    )
     with walk:
         import dualmx as mx  # a server or scheduler stays in here until the job ends
 
@@ -157,8 +164,8 @@ def _be_member(folder: str) -> None:
         value, out = mx.nd.ones((8,)), mx.nd.zeros((8,))
         kv.init("w", value)
         kv.set_optimizer(mx.optimizer.SGD(learning_rate=0.1))
-        for is_counted in (False, False, True):
-            window[0] = is_counted
+        for number in (0, 0, *range(1, ROUNDS + 1)):
+            window[0] = number
             kv.push("w", value)
             kv.pull("w", out=out)
             out.asnumpy()
