@@ -355,7 +355,8 @@ def _buffer_has_failed(buffer: Any) -> bool:
 def _find_covering_executable(state: State, wanted: tuple[Value, ...]) -> Executable | None:
     """Return an executable of this prefix that yields `wanted` and more, if nothing of the tape must be kept."""
     need = set(wanted)
-    for exe in state.programs.values():
+    # A copy: other threads that recorded the same prefix add their programs meanwhile.
+    for exe in list(state.programs.values()):
         if not exe.saved_steps and need.issubset(exe.outputs):
             exe.output_index[wanted] = tuple(exe.outputs.index(v) for v in wanted)
             state.programs[wanted] = exe
@@ -467,17 +468,21 @@ def _match_dead_buffers(tr: Trace, outs: list[Value]) -> tuple[list[Value], list
     return scratch, recycled
 
 
-def read_from_other_thread(tr: Trace, h: Handle) -> None:
-    """Compute the pending value of `h` for another thread than the owner of `tr`, from a snapshot.
+def read_from_other_thread(tr: Trace, h: Handle) -> Any:
+    """Return the pending value of `h` for another thread than the owner of `tr`, computed from a snapshot.
 
-    The owner keeps its trace and goes on recording; nothing is donated.
+    The owner keeps its trace and goes on recording; nothing is donated. Returns None if the owner has meanwhile
+    executed the trace, so that `h` is to be looked at anew.
     """
     if tr.resolve():
-        return
+        return h._data
     with tr.lock:
-        if h._data is not None or h._trace is not tr:
-            return
-        state, v = tr.state, h._value
+        # In this order: the owner may record more at any time, and a later state has all values of an earlier one.
+        v, state = h._value, tr.state
+        if tr.executed or h._data is not None or h._trace is not tr or v.state is None:
+            return h._data
+        if v in tr.read_by_others:
+            return tr.read_by_others[v]
         if state.has_collective:
             raise MXNetError(
                 "the array is computed by a program of several devices that another thread has not completed; wait "
@@ -491,11 +496,16 @@ def read_from_other_thread(tr: Trace, h: Handle) -> None:
             exe = state.memo[Executable, v] = Executable(steps_of(state), [v], (), (), tr.ctx, shardings)
         started = time.perf_counter() if listeners else 0.0
         try:
-            results = run_executable(exe, tr.snapshot())
+            results = run_executable(exe, tr.snapshot(state))
         except Exception as e:
             raise execution_error(last_user_line(state), e) from e
         for w in list(listeners):
             w.executed(state, began, started, results)
-        h._data = results[0]
-        h._trace, h._value = None, v.aval
-        publish_value(h)
+        if v.tracked:
+            # The owner's gradients pass through the value: it stays pending there.
+            tr.read_by_others[v] = results[0]
+        elif h._trace is tr and h._value is v:  # else the owner has overwritten it meanwhile
+            h._data = results[0]
+            h._trace, h._value = None, v.aval
+            publish_value(h)
+        return results[0]

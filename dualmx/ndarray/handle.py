@@ -60,7 +60,9 @@ def realize(a: Handle, reading_trace: Trace | None = None) -> Any:
     if tr.executed or local.traces.get(tr.ctx) is tr:
         flush(tr)
     else:
-        read_from_other_thread(tr, a)
+        data = read_from_other_thread(tr, a)
+        if data is not None:
+            return data
     if a._data is None:
         if a._trace is tr:
             raise MXNetError("the array has no value: the program that computes it was executed without it")
@@ -93,7 +95,9 @@ def leaf_of(tr: Trace, a: Handle) -> Value:
     x = a._meta
     if a._trace is not None and type(data) is np.ndarray and (x is None or x.grad_req is None or not local.recording):
         # It is read again and again, which is quicker from a JAX array.
-        data = a._data = jax_from_numpy_nocopy(data, like.ctx)
+        held, data = data, jax_from_numpy_nocopy(data, like.ctx)
+        if a._data is held:
+            a._data = data
     if x is None or (x.tape_value is None and x.grad_req is None):
         v = tr.add_leaf(data, like)
     elif x.grad_req is not None:
@@ -105,7 +109,8 @@ def leaf_of(tr: Trace, a: Handle) -> Value:
             v = tr.add_leaf(data, like)
         elif v is None:
             v = tr.add_tape_leaf(x.tape_value, data)
-    if memory is None:
+    # What another thread computes, or has overwritten meanwhile, stays as it is.
+    if memory is None and a._data is data:
         a._value, a._trace = v, tr
     return v
 

@@ -26,6 +26,8 @@ from ..op.registry import Call, RuntimeForm
 from .exposed import Exposed
 
 _anywhere = nullcontext()
+# Prefixes are shared by all threads, and so are the numbers met after them.
+_numbers_lock = threading.Lock()
 _REAL = np.dtype(np.float32)
 _PACKAGE = str(Path(__file__).resolve().parents[1]) + "/"
 
@@ -120,12 +122,13 @@ class Trace:
         exposed: arrays overwritten here whose memory other libraries see.
         value_checks: conditions to check after execution, see `verify`.
         executed: executed; the handles hold their arrays.
+        read_by_others: values on the tape that other threads have read, computed for them alone.
     """
 
     __slots__ = (
         "state", "handles", "leaves", "runtime", "keys", "variables", "variable_numbers", "overwritten_by",
         "dead_buffers", "tape_value_of_leaf", "leaf_of_tape_value", "reentered_entries",
-        "ctx", "lock", "executed", "exposed", "value_checks", "__weakref__",
+        "ctx", "lock", "executed", "exposed", "value_checks", "read_by_others", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, ctx: Context, recording: bool, state: State | None = None):
@@ -143,15 +146,15 @@ class Trace:
         self.reentered_entries: list[Any] = []
         self.exposed: list[weakref.ref[Handle]] = []
         self.value_checks: list[tuple[Any, list[Value], MXNetError, tuple[str, int] | None]] = []
+        self.read_by_others: dict[Value, Any] = {}
         self.lock = threading.RLock()
         self.executed = False
         self.state = trie.root(ctx) if state is None else state
         if recording:
             self.set_recording(True)
 
-    def snapshot(self) -> Trace:
-        """Return a trace with the same steps and inputs, to be executed while this one goes on."""
-        state = self.state
+    def snapshot(self, state: State) -> Trace:
+        """Return a trace of the steps up to `state` and their inputs, to be executed while this one goes on."""
         made = Trace(self.ctx, False, state)
         made.leaves, made.runtime = self.leaves[: state.n_leaves], self.runtime[: state.n_runtime]
         made.keys = self.keys[: state.n_keys]
@@ -164,7 +167,7 @@ class Trace:
     def release(self) -> None:
         """Let go of what an executed trace held: arrays that entered still point here."""
         self.handles, self.dead_buffers, self.leaves = [], [], []
-        self.overwritten_by, self.variables, self.variable_numbers = {}, [], {}
+        self.overwritten_by, self.variables, self.variable_numbers, self.read_by_others = {}, [], {}, {}
 
     # -- steps without operations
 
@@ -268,14 +271,15 @@ class Trace:
             return None
         twin, numbers = varied
         twin = twin.in_mode(call.train)
-        known = st.memo.setdefault((twin, vals), {})
-        known[numbers] = call
-        if len(known) < 3:
-            return None
-        for old in known.values():
-            st.next.pop((old, *vals), None)
-        while len(known) > 3:
-            known.pop(next(iter(known)))
+        with _numbers_lock:
+            known = st.memo.setdefault((twin, vals), {})
+            known[numbers] = call
+            if len(known) < 3:
+                return None
+            for old in known.values():
+                st.next.pop((old, *vals), None)
+            while len(known) > 3:
+                known.pop(next(iter(known)))
         nx = st.next.get((twin, *vals))
         if nx is None:
             nx = self.record_new_op(twin, vals)

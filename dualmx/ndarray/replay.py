@@ -46,7 +46,7 @@ class ReplayableProgram:
         state, values, leaves, runtime = tr.state, [h._value for h in outs], list(tr.leaves), list(tr.runtime)
         keyed = bool(tr.keys)
         flush(tr)
-        exe = next((e for e in state.programs.values() if set(values) <= set(e.outputs)), None)
+        exe = next((e for e in list(state.programs.values()) if set(values) <= set(e.outputs)), None)
         places = {id(data): i for i, data in enumerate(inputs)}
         if (
             exe is None
