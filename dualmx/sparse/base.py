@@ -14,10 +14,12 @@ from ..core.context import Context, current_context
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..graph.trie import aval
+from ..ndarray import creation
 from ..ndarray.handle import copy_to_context, invoke, is_tracked
 from ..ndarray.interop import array_from_numpy
 from ..ndarray.ndarray import NDArray, make_variable
 from ..ndarray.serialize import SparseBody
+from ..ndarray.storage import sparse_storage
 from ..op.registry import OPS, Call
 
 STYPES = ("default", "row_sparse", "csr")
@@ -270,6 +272,18 @@ class BaseSparseNDArray(NDArray):
             self.replace_with(made.to_context(self.context) if made.context is not self.context else made.copy())  # type: ignore
         self._changed()
 
+    def array_to_assign(self, value: Any) -> NDArray:
+        """Return what `x[:] = value` shall hold."""
+        if isinstance(value, NDArray):
+            if value.stype not in ("default", self._stype):
+                raise ArgumentTypeError(f"assignment to a {self._stype} array: a {value.stype} one: convert it first")
+            return value
+        if isinstance(value, (int, float, np.number)):
+            return creation.full(self.shape, float(value), self.context, self.dtype)
+        if isinstance(value, np.ndarray) or hasattr(value, "__array__") or isinstance(value, Sequence):
+            return creation.array(value, self.context, self.dtype)
+        raise ArgumentTypeError(f"assignment to a {self._stype} array: a {type(value).__name__}: expected an array")
+
     def to_context(self, ctx: Context) -> NDArray:
         """Return a copy on `ctx`."""
         raise NotImplementedError
@@ -310,11 +324,9 @@ class BaseSparseNDArray(NDArray):
 
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
         """Make this array a variable; its gradient has the same storage type unless `stype` says otherwise."""
-        from .creation import zeros
-
         if self.dense is None:
             self.dense = self.to_dense()
-        grad = zeros(stype or self._stype, self.shape, self.context, self.dtype)
+        grad = sparse_storage().zeros(stype or self._stype, self.shape, self.context, self.dtype)
         make_variable(self.dense, grad, grad_req)
         self._meta = self.dense._meta
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -252,19 +251,6 @@ def array(source_array: Any, ctx: Context | None = None, dtype: DType | None = N
     raise ArgumentError(
         f"sparse.array: source_array of type {type(source_array).__name__}: use mx.nd.array for dense values"
     )
-
-
-def filled(like: BaseSparseNDArray, value: Any) -> NDArray:
-    """Return what `x[:] = value` shall hold."""
-    if isinstance(value, NDArray):
-        if value.stype not in ("default", like.stype):
-            raise ArgumentTypeError(f"assignment to a {like.stype} array: a {value.stype} one: convert it first")
-        return value
-    if isinstance(value, (int, float, np.number)):
-        return dense.full(like.shape, float(value), like.context, like.dtype)
-    if isinstance(value, np.ndarray) or hasattr(value, "__array__") or isinstance(value, Sequence):
-        return dense.array(value, like.context, like.dtype)
-    raise ArgumentTypeError(f"assignment to a {like.stype} array: a {type(value).__name__}: expected an array")
 
 
 def of_body(body: SparseBody) -> NDArray:

@@ -177,13 +177,11 @@ class CSRNDArray(BaseSparseNDArray):
         return self.of_host((end - begin, width - first), kept, place, ends, self.context)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        from .creation import filled
-
         if not isinstance(key, slice) or key != slice(None):
             raise ArgumentError(f"a csr array can be assigned to as x[:] = … only, got {key!r}")
         if isinstance(value, (int, float, np.number)):
             raise ArgumentError("a csr array cannot be filled with a number; assign an array")
-        self.assign(filled(self, value))
+        self.assign(self.array_to_assign(value))
 
     def _problem(self, full: bool) -> str | None:
         if self.dense is not None:

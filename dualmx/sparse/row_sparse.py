@@ -184,15 +184,13 @@ class RowSparseNDArray(BaseSparseNDArray):
         raise ArgumentError(f"a row_sparse array takes [:] only, got {key!r}; use retain or tostype('default')")
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        from .creation import filled
-
         if not isinstance(key, slice) or key != slice(None):
             error = ArgumentError if isinstance(key, slice) else ArgumentTypeError
             raise error(f"a row_sparse array can be assigned to as x[:] = … only, got {key!r}")
         if isinstance(value, (int, float, np.number)) and value == 0:
             self.clear()
         else:
-            self.assign(filled(self, value))
+            self.assign(self.array_to_assign(value))
 
     def clear(self) -> None:
         """Store no row any more."""
