@@ -29,7 +29,7 @@ IMPORTING = ("core/module_alias.py",)
 #: Pushes that are counted.
 ROUNDS = 3
 #: The most files that each walk may pass through.
-LIMITS = {"eager": 25, "warm": 10, "symbol": 10, "step": 30, "push": 20}
+LIMITS = {"eager": 25, "warm": 10, "symbol": 10, "step": 30, "push": 14}
 
 
 class Walk:

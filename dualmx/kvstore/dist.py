@@ -41,7 +41,7 @@ from ..sparse import RowSparseNDArray, write_rows
 from .base import staleness_of
 from .compression import Compression, make
 from .local import KVStore, _flat
-from .optimizer_config import is_elementwise, multipliers, schedule_of, settings, to_config, unsupported_reason
+from .optimizer_config import is_elementwise, schedule_of, settings, to_config, unsupported_reason
 from .residuals import Residuals
 from .row_sparse import parse_row_ids, rows_of, select_rows, store_rows, union_ids
 from .states import (
@@ -197,6 +197,7 @@ class DistKVStore(MemberStore):
         self._compression: Compression | None = None  # of the sums over this worker's devices
         self._optimizer: Optimizer | None = None
         self._sent_settings: dict[str, Any] = {}
+        self._n_attributes = 0  # of the optimizer, when its settings were compared last
         self._sent_schedule: dict[str, Any] | None = None
         self._sent_multipliers: dict[Any, Factor] = {}
         self._push_order: dict[Any, None] = {}  # of the first pushes of keys
@@ -586,14 +587,14 @@ class DistKVStore(MemberStore):
             self._send_optimizer(optimizer, config)
         self._sent_settings, self._sent_schedule = settings(optimizer), schedule_of(optimizer)
         self._told_order = len(self._push_order)
-        self._sent_multipliers = {f[0]: f for f in multipliers(optimizer, self._specs)}
+        self._sent_multipliers = {f[0]: f for f in optimizer.multipliers(list(self._specs))}
         self._setup_barrier(f"set_optimizer({type(optimizer).__name__})")
         if self._replaces_first():
             self._send_optimizer(optimizer, config, default=self.is_recovery)
 
     def _send_optimizer(self, optimizer: Optimizer, config: Any, default: bool = False) -> None:
         """Hand the servers the optimizer; one that is a `default` only where they have none."""
-        sent = multipliers(optimizer, self._specs)
+        sent = optimizer.multipliers(list(self._specs))
         step, order = self._kv.next_setup_step(self._number), list(self._push_order)
         record = SetOptimizer(self._number, config, sent, order, step, default)
         self._kv.wait(self._kv.ask_all("kvstore.set_optimizer", header(record)))
@@ -614,11 +615,14 @@ class DistKVStore(MemberStore):
 
     def _send_optimizer_changes(self, keys: Any) -> None:
         """Send what has changed in the optimizer since the servers last heard of it, before `keys` are pushed."""
-        assert self._optimizer is not None
-        now, sent = settings(self._optimizer), self._sent_settings
-        changed = {k: v for k, v in now.items() if k not in sent or sent[k] != v} if now != sent else {}
-        fresh = [f for f in multipliers(self._optimizer, keys) if self._sent_multipliers.get(f[0]) != f]
-        schedule = schedule_of(self._optimizer) if self._optimizer.lr_scheduler is not None else None
+        optimizer, sent = self._optimizer, self._sent_settings
+        assert optimizer is not None
+        attributes, now = vars(optimizer), sent
+        if len(attributes) != self._n_attributes or not sent.items() <= attributes.items():
+            now, self._n_attributes = settings(optimizer), len(attributes)
+        changed = {k: v for k, v in now.items() if k not in sent or sent[k] != v} if now is not sent else {}
+        fresh = [f for f in optimizer.multipliers(keys) if self._sent_multipliers.get(f[0]) != f]
+        schedule = schedule_of(optimizer) if optimizer.lr_scheduler is not None else None
         new_schedule = UNCHANGED if schedule == self._sent_schedule else schedule
         order = list(self._push_order) if len(self._push_order) != self._told_order else None
         if not changed and not fresh and order is None and new_schedule is UNCHANGED:

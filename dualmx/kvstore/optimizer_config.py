@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from .. import lr_scheduler as schedules
 from ..core.errors import ArgumentError, suggest
 from ..optimizer import Optimizer
 from ..optimizer.optimizer import OPTIMIZERS, registered_class
-from ..ps.protocol import Factor
 
 # Each element's update depends on that element alone, so that slices of an array can be updated apart.
 ELEMENTWISE = (
@@ -74,22 +73,6 @@ def schedule_of(optimizer: Optimizer) -> dict[str, Any] | None:
         return None
     held = {k: list(v) if isinstance(v, list) else v for k, v in vars(schedule).items()}
     return {"name": type(schedule).__name__, "settings": held}
-
-
-def multipliers(optimizer: Optimizer, keys: Iterable[Any]) -> list[Factor]:
-    """The multipliers of each key."""
-    params, names = optimizer.param_dict, optimizer.idx2name
-    rates, decays = optimizer.lr_mult, optimizer.wd_mult
-    found = []
-    for key in keys:
-        held, name = params.get(key), names.get(key)
-        if held is not None:
-            rate, decay = held.lr_mult, held.wd_mult
-        else:
-            rate = rates[key] if key in rates else rates.get(name, 1.0)
-            decay = decays[key] if key in decays else decays.get(name, 1.0)
-        found.append((key, float(rate), float(decay), str(key if name is None else name)))
-    return found
 
 
 def to_config(optimizer: Optimizer) -> dict[str, Any]:
@@ -185,6 +168,6 @@ def _check(what: str, known: Mapping[str, Any], given: Any) -> None:
 
 
 __all__ = [
-    "ELEMENTWISE", "build_schedule", "from_config", "is_elementwise", "multipliers", "schedule_of", "settings",
+    "ELEMENTWISE", "build_schedule", "from_config", "is_elementwise", "schedule_of", "settings",
     "to_config", "unsupported_reason", "update_settings", "updates_rows",
 ]  # fmt: skip

@@ -78,8 +78,14 @@ def with_mode_class(a: NDArray) -> NDArray:
 
 def assign_numpy(a: NDArray, values: np.ndarray) -> None:
     """Make `a` hold aligned `values` of its shape, which nobody changes any more, cast to its dtype."""
-    is_plain = a._meta is None and a._data is not None and a._value.dtype == values.dtype
-    if is_plain and values.nbytes <= COPY_BELOW_BYTES and accepts_numpy(values, a._value.ctx):
+    held = a._data
+    is_plain = a._meta is None and held is not None and a._value.dtype == values.dtype
+    # Where an array has such memory already, programs take it.
+    if (
+        is_plain
+        and values.nbytes <= COPY_BELOW_BYTES
+        and (type(held) is np.ndarray or accepts_numpy(values, a._value.ctx))
+    ):
         a._data, a._trace = values.copy(), None
     else:
         array_from_numpy(values, a.context, copy=None).copyto(a)

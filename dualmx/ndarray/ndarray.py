@@ -215,11 +215,11 @@ class NDArray(Addressable, Fluent):
 
     def asnumpy(self) -> np.ndarray:
         """Return a NumPy copy, computing the value first if it is pending."""
-        shown = view.view_to_numpy(self)
-        if shown is not None:
+        data = self._data
+        if type(data) is np.ndarray:
+            return data.copy()
+        if data is None and (shown := view.view_to_numpy(self)) is not None:
             return shown
-        if type(self._data) is np.ndarray:
-            return self._data.copy()
         data = self._array()
         return self._block_on(lambda: np.array(fully_replicated(data)))
 

@@ -303,6 +303,15 @@ class Optimizer:
                 out.append(table.get(self.idx2name.get(i), 1.0))
         return out
 
+    def multipliers(self, indices: Sequence[Any]) -> list[tuple[Any, float, float, str]]:
+        """Return each index with the factors of its rate and of its weight decay, and its name."""
+        rates = self._multipliers(indices, "lr_mult", self.lr_mult)
+        decays = self._multipliers(indices, "wd_mult", self.wd_mult)
+        return [
+            (i, float(rate), float(decay), str(self.idx2name.get(i, i)))
+            for i, rate, decay in zip(indices, rates, decays, strict=True)
+        ]
+
     def _get_lrs(self, indices: Sequence[Any]) -> list[float]:
         """Rates of the indices at the current update count."""
         return self._rates_from(self.learning_rate, indices)

@@ -16,7 +16,7 @@ import numpy as np
 from ..core.errors import MXNetError
 from .protocol import WaitNotice, parse
 from .van.frame import ERROR, REPLY, REQUEST, Message
-from .van.van import Van
+from .van.van import OnMessage, Van
 
 
 class Peer:
@@ -136,6 +136,20 @@ class Customer:
                 if message is not None and ticket.peer.link >= 0:
                     ticket.sent, ticket.attempts = now, ticket.attempts + 1
                     self._van.send(ticket.peer.link, message)
+
+    def receiver(self, coordinator: Peer, others: OnMessage) -> OnMessage:
+        """Return what takes a van's messages: answers end requests; `others` gets the rest, and all of `coordinator`'s.
+
+        What the coordinator answers may be news of other members, which have to be known before the request ends.
+        """
+
+        def receive(link: int, message: Message) -> None:
+            if message.kind in (REPLY, ERROR) and link != coordinator.link:
+                self.on_message(message)
+            else:
+                others(link, message)
+
+        return receive
 
     def on_message(self, message: Message) -> None:
         """Take a reply or an error."""

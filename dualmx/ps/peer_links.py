@@ -26,7 +26,8 @@ from .protocol import (
     notice,
 )  # fmt: skip
 from .van.frame import NOTICE, Message
-from .van.socket_van import SocketVan, host_identity
+from .van.socket_van import SocketVan
+from .van.sockets import host_identity
 from .van.van import ConnectionRefused
 
 _log = logging.getLogger("dualmx.dist")

@@ -488,7 +488,10 @@ class KVServer:
             size = values[0].nbytes if len(values) == 1 else sum([v.nbytes for v in values])
             self._last_reply = found, payload, size
         self.sent += size
-        self._van.answer(who.link, Message(REPLY, who.request, meta, payload, who.priority))
+        try:
+            self._van.send(who.link, Message(REPLY, who.request, meta, payload, who.priority))
+        except FormatError as e:
+            self._send_error(who, f"the answer cannot be sent: {e}")
 
     def _send_error(self, who: PendingRequest, reason: str) -> None:
         self._pending.pop(id(who), None)

@@ -20,7 +20,7 @@ from .peer_links import PeerLinks
 from .postoffice import LEAVE_SECONDS, Postoffice
 from .protocol import header, notice, parse
 from .van.debug_van import repeat, with_message_drops
-from .van.frame import NOTICE, REPLY, Message
+from .van.frame import NOTICE, Message
 from .van.van import ConnectionRefused
 from .worker import KVWorker
 
@@ -55,7 +55,8 @@ class WorkerNode(Postoffice):
         self._skips = False  # barriers are counted from the first push on: how many were before it is not known here
         self.counters = ExchangeCounters()
         self._van.heartbeat_payload = self._sign
-        self._van.on_message, self._van.on_down = self._on_message, self._on_down
+        receive = self._customer.receiver(self._scheduler, self._on_message)
+        self._van.on_message, self._van.on_down = receive, self._on_down
         self._van.start()
         try:
             addresses = self._join({"host": job.own_host()})
@@ -76,7 +77,7 @@ class WorkerNode(Postoffice):
                     pass
             self.kv.wait([t for t in self._customer.open() if t.peer in self._servers])
             if job.drop_percent:
-                self._van.on_message = with_message_drops(self._on_message, job.drop_percent, f"worker {self.rank}")
+                self._van.on_message = with_message_drops(receive, job.drop_percent, f"worker {self.rank}")
                 repeat(self._customer, job.resend, lambda: self._closed)
         except BaseException:
             self._closed = True
@@ -99,16 +100,12 @@ class WorkerNode(Postoffice):
 
     def _on_message(self, link: int, message: Message) -> None:
         try:
-            if message.kind == REPLY and "gone" not in message.meta:  # else it is the scheduler's view of the members
-                self._customer.on_message(message)
-            elif link == self._scheduler.link:
+            if link == self._scheduler.link:
                 self._scheduler_said(message)
             elif any(peers.on_message(link, message) for peers in self._linked()):
                 pass
             elif message.kind == NOTICE:
                 _log.warning("worker %d waits: %s", self.rank, self._customer.set_blocked_on(message))
-            else:
-                self._customer.on_message(message)
         except FormatError as e:
             _log.error("worker %d: %s", self.rank, e)
 

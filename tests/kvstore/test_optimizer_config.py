@@ -15,7 +15,6 @@ from dualmx.kvstore.optimizer_config import (
     build_schedule,
     from_config,
     is_elementwise,
-    multipliers,
     schedule_of,
     to_config,
     unsupported_reason,
@@ -139,7 +138,7 @@ def test_elementwise_means_that_slices_can_be_updated_apart(name: str) -> None:
 def test_factors_follow_parameters_and_names() -> None:
     opt = mx.optimizer.SGD(param_idx2name={0: "fc_weight", 1: "fc_bias"})
     opt.set_lr_mult({"fc_bias": 2.0})
-    assert multipliers(opt, [0, 1]) == [(0, 1.0, 1.0, "fc_weight"), (1, 2.0, 0.0, "fc_bias")]
+    assert opt.multipliers([0, 1]) == [(0, 1.0, 1.0, "fc_weight"), (1, 2.0, 0.0, "fc_bias")]
 
 
 def test_states_are_cut_joined_and_read_back() -> None:

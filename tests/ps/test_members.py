@@ -20,7 +20,7 @@ from dualmx.core.errors import ArgumentError, FormatError, MXNetError
 from dualmx.core.net import free_port
 from dualmx.ps import Job, ServerNode, WorkerNode, run_scheduler
 from dualmx.ps.journal import Journal
-from dualmx.ps.van import handshake, shared_memory, socket_van
+from dualmx.ps.van import handshake, shared_memory, socket_van, sockets
 from dualmx.ps.van.frame import NOTICE, Message, encode
 from dualmx.ps.van.handshake import load_secret, user_secret_path
 
@@ -316,7 +316,7 @@ def test_nothing_waits_for_ever(two: Running) -> None:
 
 
 def test_a_link_over_tcp_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (socket_van, socket_van):
+    for module in (socket_van, sockets):
         monkeypatch.setattr(module, "host_identity", lambda: "")
     running = Running(1, 1)
     running.whole()

@@ -14,8 +14,8 @@ from dualmx.ps.van.certificate import contexts
 from dualmx.ps.van.encryption import CHUNK, Tls
 from dualmx.ps.van.frame import NOTICE, REPLY, REQUEST, Decoder, Message, encode_for_link
 from dualmx.ps.van.handshake import HandshakeResult
-from dualmx.ps.van.link import MAX_COMMITTED, Link
 from dualmx.ps.van.simulator import SimNetwork, SimVan
+from dualmx.ps.van.socket_van import MAX_COMMITTED, Link
 from dualmx.ps.worker import KVWorker
 
 

@@ -30,8 +30,8 @@ from dualmx.ps.scheduler import Scheduler
 from dualmx.ps.scheduler_state import SchedulerState
 from dualmx.ps.server import KVServer
 from dualmx.ps.store import Shard, Store
-from dualmx.ps.van import socket_van
 from dualmx.ps.van.frame import ERROR, NOTICE, REPLY, REQUEST, Message
+from dualmx.ps.van.sockets import connect_socket
 from dualmx.ps.van.van import Van
 from tests.ps.test_members import Running
 from tests.ps.test_simulated import Cluster, gradient
@@ -606,7 +606,7 @@ def test_a_connection_to_itself_is_none(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(socket, "create_connection", create_connection)
     with pytest.raises(ConnectionRefusedError):
-        socket_van.connect_socket({"host": "127.0.0.1", "port": 9}, 1.0)
+        connect_socket({"host": "127.0.0.1", "port": 9}, 1.0)
 
 
 def test_who_is_lost_and_what_can_be_done(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from dualmx.ps.van.frame import NOTICE, Message
-from dualmx.ps.van.link import set_socket_options
 from dualmx.ps.van.socket_van import SocketVan
+from dualmx.ps.van.sockets import set_socket_options
 
 SECRET = b"a secret of the tests, long enough"
 

@@ -14,105 +14,164 @@ import random
 import selectors
 import socket
 import ssl
-import struct
 import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...core.errors import FormatError, MXNetError
 from .admission import BACKLOG, SECONDS, Admission
-from .encryption import CHUNK, Encryption
-from .frame import PAYLOAD_CHUNK, PING, REPLY, Decoder, Message, ShareFn, encode_for_link
+from .encryption import CHUNK, OVERHEAD, RECORD, Encryption
+from .frame import (
+    MOST_BUFFERS,
+    PAYLOAD_CHUNK,
+    PING,
+    REPLY,
+    Decoder,
+    Message,
+    ShareFn,
+    StreamedFrame,
+    consume,
+    encode_for_link,
+)  # fmt: skip
 from .handshake import HandshakeError, HandshakeResult, Steps, Unanswered, client_handshake, complete, server_handshake
-from .link import Link, set_socket_options
-from .shared_memory import MIN_MAPPED_BYTES, MIN_SHARED_BYTES, Arena, ContiguousMapper, RemoteArena, available
+from .shared_memory import MIN_MAPPED_BYTES, MIN_SHARED_BYTES, Arena, ContiguousMapper, available
+from .sockets import connect_socket, cpu_ticks, exchange_shared_memory, host_identity, peer_pid, set_socket_options
 from .van import NO_HEARTBEAT, AddressInUse, ConnectionRefused, Van
-
-
-def host_identity() -> str:
-    """Identify this host: processes with equal identities can try a unix socket."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
-
-
-def connect_socket(address: dict[str, Any], timeout: float, tcp: bool = False) -> socket.socket:
-    """Return a socket connected to the listener at `address`; with `tcp` never a unix socket.
-
-    Raises:
-        OSError: there is no way, or nobody listens.
-    """
-    if address.get("unix") and not tcp and address.get("boot") == host_identity():
-        sock = socket.socket(socket.AF_UNIX)
-        try:
-            sock.settimeout(timeout)
-            sock.connect("\0" + str(address["unix"]))
-            return sock
-        except BlockingIOError:
-            sock.close()
-            raise  # it has too many connections to accept at the moment
-        except OSError:
-            sock.close()  # the same machine in another network namespace: TCP still reaches it
-    sock = socket.create_connection((str(address["host"]), int(address["port"])), min(timeout, 5.0))
-    if sock.getsockname() == sock.getpeername():
-        sock.close()  # where nobody listens, the system may choose that very port for this end: it has met itself
-        raise ConnectionRefusedError("nobody listens there")
-    return sock
-
-
-def exchange_shared_memory(
-    sock: socket.socket, arena: Arena | None
-) -> Steps[tuple[ShareFn | None, RemoteArena | None]]:
-    """Exchange arenas with the other end of a unix socket; returns how to share, and the remote arena.
-
-    Args:
-        sock: the connection, which does not block.
-        arena: what this end shares, None for nothing.
-
-    Raises:
-        HandshakeError: the other end says something else. OSError: the connection broke.
-    """
-    if sock.family != socket.AF_UNIX:
-        return None, None
-    reader = arena.reader() if arena is not None else -1
-    offer = struct.pack("<i", reader)
-    if arena is not None and reader >= 0:
-        socket.send_fds(sock, [offer], [arena.fd])
-    else:
-        sock.sendall(offer)
-    while True:
-        try:
-            answer, fds, _, _ = socket.recv_fds(sock, 4, 1)
-            break
-        except (BlockingIOError, InterruptedError):
-            yield
-    try:
-        if len(answer) != 4 or (struct.unpack("<i", answer)[0] >= 0) != (len(fds) == 1):
-            raise HandshakeError("the other end did not say what memory it shares")
-        loans = RemoteArena(os.dup(fds[0]), struct.unpack("<i", answer)[0]) if fds else None
-    finally:
-        for fd in fds:
-            os.close(fd)
-    return None if arena is None or reader < 0 else partial(arena.share, reader=reader), loans
-
 
 SOON, LATER = 0.2, 1.0  # most seconds between two tries to connect: to nobody yet, and to one that has too much to do
 ATTEMPTS = 3  # to pass a handshake, whose bytes may be damaged on their way
 SCRATCH = 64 << 10
+MAX_COMMITTED = 256 << 10  # bytes of frames that are sent in their order, whatever comes
+WAKE_BYTES = 1 << 20  # bytes that are worth waking for, where more are to come
 DRIVER_LINGER = 0.02  # seconds that the van's own thread leaves to the next one that waits
 INTERRUPTED = "interrupted"
 _UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
 _log = logging.getLogger("dualmx.dist")
 _vans: weakref.WeakSet[SocketVan] = weakref.WeakSet()
 _jitter = random.Random()  # so that those who start together do not all try again together
+
+
+class Link:
+    """A socket with what waits to be sent by it, and a decoder of what is received.
+
+    Attributes:
+        share: see `Arena.lend`, for this link's peer; None without shared memory.
+        xxh3, tls: what both ends have agreed on.
+        last_received, last_sent: when bytes came and were sent last. pulsed: when a sign of life was.
+        low_watermark: bytes that the system waits for before it wakes this process.
+        poll_events: events that the selector waits for.
+        broken: why nothing can be sent any more.
+    """
+
+    def __init__(self, number: int, sock: socket.socket, met: HandshakeResult, lend: ShareFn | None, decoder: Decoder):
+        self.number, self.sock, self.share, self.decoder = number, sock, lend, decoder
+        self.xxh3, self.tls = met
+        self._out: deque[memoryview] = deque()  # of frames that are begun
+        self._late: StreamedFrame | None = None  # that is begun
+        self._frames: deque[tuple[int | None, Sequence[memoryview] | StreamedFrame]] = deque()  # with their priorities
+        self.lock = threading.Lock()
+        self.low_watermark = 1
+        self.last_received = self.last_sent = self.last_heartbeat = time.monotonic()
+        self.poll_events = selectors.EVENT_READ
+        self.broken = ""
+        self._silent_process: tuple[int, int] | None = (
+            None  # the process that is silent, and what it had computed by then
+        )
+
+    def seconds_dead(self, now: float, timeout: float) -> float:
+        """For how long the other end was silent if it is dead or stopped, else 0.
+
+        A process of this host that computes is alive: one long call holds Python's lock, so that it cannot send.
+        """
+        silence = now - self.last_received
+        if silence <= timeout / 2:
+            self._silent_process = None
+        elif self._silent_process is None:
+            process = peer_pid(self.sock)
+            self._silent_process = process, cpu_ticks(process)
+        elif silence > timeout:
+            process, before = self._silent_process
+            self._silent_process = process, cpu_ticks(process)
+            if self._silent_process[1] <= before:
+                return silence
+            self.last_received = now - timeout / 2
+        return 0.0
+
+    def set_low_watermark(self, nbytes: int) -> None:
+        """Wake when so many bytes have arrived, or `WAKE_BYTES`: each wake costs a thread switch.
+
+        Unix sockets do not know this.
+        """
+        if self.tls is not None:
+            nbytes -= RECORD + OVERHEAD  # so much of it may have come, of a record whose end is missing
+        nbytes = max(1, min(nbytes, WAKE_BYTES))
+        if nbytes != self.low_watermark and self.sock.family != socket.AF_UNIX:
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, nbytes)
+            self.low_watermark = nbytes
+
+    @property
+    def has_output(self) -> bool:
+        """Whether something waits to be sent."""
+        return bool(self._out or self._late or self._frames or (self.tls is not None and self.tls.unsent))
+
+    def send_or_queue(self, frame: Sequence[memoryview] | StreamedFrame, priority: int | None) -> bool:
+        """Send a frame, or what the socket accepts of it now; True when nothing is left. Lock held."""
+        if self._out or self._late or self._frames:
+            self.enqueue(frame, priority)
+            return False
+        if isinstance(frame, StreamedFrame) or self.tls is not None or len(frame) > 1:
+            self.enqueue(frame, priority)
+            return self.flush()
+        (only,) = frame
+        try:
+            n = self.sock.send(only)
+        except (BlockingIOError, InterruptedError):
+            n = 0
+        if n == only.nbytes:
+            return True
+        self._out.append(only[n:])
+        return False
+
+    def enqueue(self, frame: Sequence[memoryview] | StreamedFrame, priority: int | None) -> None:
+        """Queue a frame before those at the end of lower priority that may be overtaken. Lock held."""
+        frames = self._frames
+        at = len(frames)
+        while priority is not None and at and (before := frames[at - 1][0]) is not None and before < priority:
+            at -= 1
+        frames.insert(at, (priority, frame))
+
+    def _begin(self) -> None:
+        size = sum(b.nbytes for b in self._out)
+        while self._frames and size < MAX_COMMITTED and self._late is None:
+            _, frame = self._frames.popleft()
+            if isinstance(frame, StreamedFrame):
+                self._late = frame
+                break
+            self._out.extend(frame)
+            size += sum(b.nbytes for b in frame)
+
+    def flush(self) -> bool:
+        """Send what the socket accepts; True when nothing is left. Lock held."""
+        while self.has_output:
+            if self._frames:
+                self._begin()
+            late = None if self._out else self._late
+            some = late.next() if late else [self._out[i] for i in range(min(len(self._out), MOST_BUFFERS))]
+            try:
+                n = self.sock.sendmsg(some) if self.tls is None else self.tls.sendmsg(some)
+            except (BlockingIOError, InterruptedError):
+                return False
+            if late is None:
+                consume(self._out, n)
+            elif late.sent(n):
+                self._late = None
+        return True
 
 
 class SocketVan(Van):
@@ -570,4 +629,4 @@ def _after_fork() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
-__all__ = ["SocketVan", "connect_socket", "exchange_shared_memory", "host_identity"]
+__all__ = ["Link", "SocketVan"]
