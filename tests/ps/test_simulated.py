@@ -12,6 +12,7 @@ from dualmx.ps.customer import Customer, Peer
 from dualmx.ps.server import KVServer
 from dualmx.ps.sparse_rows import dense
 from dualmx.ps.store import Shard, Store, _sum
+from dualmx.ps.van import frame
 from dualmx.ps.van.frame import NOTICE
 from dualmx.ps.van.simulator import SimNetwork, SimVan
 from dualmx.ps.worker import KVWorker
@@ -240,6 +241,20 @@ def test_an_update_that_fails_is_reported_to_all() -> None:
     for worker, tickets in sent:
         with pytest.raises(MXNetError, match="no such luck"):
             worker.wait(tickets)
+
+
+def test_values_that_fit_in_no_frame_are_an_error_for_who_asks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(0)
+    monkeypatch.setattr(frame, "MIN_SHARED_BYTES", 8)
+    monkeypatch.setattr(frame, "MAX_PAYLOAD", 10)
+    pulled = cluster.workers[0].pull(0, ["b"])
+    cluster.net.run()
+    with pytest.raises(MXNetError, match=r"pull of key 'b'.*the answer cannot be sent: frame of \d+ \+ 12 bytes"):
+        pulled.values()
+    monkeypatch.undo()
+    again = cluster.workers[0].pull(0, ["b"])
+    cluster.net.run()
+    assert np.array_equal(again.value("b"), np.ones(3, np.float32))
 
 
 @pytest.mark.parametrize(
