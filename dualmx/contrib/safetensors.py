@@ -42,7 +42,7 @@ def save(fname: str | os.PathLike[str], data: Any, metadata: Mapping[str, str] |
         (2, 3)
     """
     if isinstance(data, Block):
-        data = {name: p._reduce() for name, p in data._collect_params_with_prefix().items()}
+        data = {name: p.reduce() for name, p in data.collect_params_with_prefix().items()}
     if not isinstance(data, Mapping) or not all(isinstance(v, NDArray) for v in data.values()):
         raise ArgumentTypeError("safetensors.save: expected a dict of NDArrays, or a Block")
     values = {str(name): np.asarray(value.asnumpy(), order="C") for name, value in data.items()}

@@ -182,6 +182,11 @@ def print_summary(block: Block, inputs: tuple[Any, ...], quiet: frozenset[type] 
     print("-" * 80)
 
 
+def list_children(block: Block) -> list[Block]:
+    """Return the child blocks; a function, for blocks may have an attribute of any name."""
+    return list(block._children.values())
+
+
 class Block:
     """Base of all layers and networks.
 
@@ -352,6 +357,10 @@ class Block:
                     "registered; use nn.Sequential, or register_child() for each",
                     stacklevel=4,
                 )
+
+    def collect_params_with_prefix(self) -> dict[str, Parameter]:
+        """Return the parameters by attribute path, by the method that subclasses replace."""
+        return self._collect_params_with_prefix()
 
     def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
         """Parameters by attribute path, such as `features.0.weight`."""

@@ -82,6 +82,10 @@ class HybridBlock(Block):
 
     # ---- the traced graph
 
+    def clear_cached_op(self) -> None:
+        """Let the next call trace the block again, by the method that subclasses replace."""
+        self._clear_cached_op()
+
     def _clear_cached_op(self) -> None:
         """Drop the traced graph; the next call traces with the current attributes."""
         object.__setattr__(self, "_graph", None)

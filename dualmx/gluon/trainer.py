@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from .. import autograd, kvstore
 from .. import optimizer as opt
 from ..compile.devices import Mesh
@@ -153,6 +155,38 @@ class Trainer:
         return self._optimizer
 
     @property
+    def updaters(self) -> list[Any]:
+        """The updater of each context, with the states."""
+        return self._updaters
+
+    @property
+    def update_on_kvstore(self) -> bool | None:
+        """Whether the store applies the optimizer; None before the first step."""
+        return self._update_on_kvstore
+
+    @property
+    def loss_scaler(self) -> Any:
+        """What scales the losses of mixed precision, `None` if nothing does; a new one takes over today's scale."""
+        return self._amp_loss_scaler
+
+    @loss_scaler.setter
+    def loss_scaler(self, scaler: Any) -> None:
+        self._amp_loss_scaler, self._amp_original_scale = scaler, self._scale
+
+    def set_loss_scale(self, scale: float) -> None:
+        """Let updates divide the gradients by the scale of their loss."""
+        self._scale = self._amp_original_scale / scale
+
+    def unscale_grads(self) -> None:
+        """Divide the gradients by the scale of their loss now, and no more in the update."""
+        for _, param in self._trainable():
+            for grad in param.list_grad():
+                grad *= self._scale
+        if not np.isclose(self._scale * self._amp_loss_scaler.loss_scale, self._amp_original_scale):
+            warnings.warn("amp.unscale: the scale has changed since scale_loss", stacklevel=3)
+        self._scale = 1.0
+
+    @property
     def learning_rate(self) -> float:
         """The current learning rate."""
         return self._optimizer.learning_rate
@@ -226,7 +260,7 @@ class Trainer:
         if any(p._lists_itself for _, p in chosen):
             return False
         keys = [i for i, _ in chosen]
-        grads, weights = [p.list_grad() for _, p in chosen], [p._arrays() for _, p in chosen]
+        grads, weights = [p.list_grad() for _, p in chosen], [p.arrays() for _, p in chosen]
         if self._update_on_kvstore:
             return store.update_together(keys, grads, weights)
         return step_as_spmd(self._updaters, keys, grads, weights, True, everywhere)
@@ -294,7 +328,7 @@ class Trainer:
         for i, param in enumerate(self._params):
             if param._grad_req == "null":
                 continue
-            arrays = param._arrays()
+            arrays = param.arrays()
             stale = [a for a in arrays if not a._fresh_grad]
             if not stale or (ignore_stale_grad and len(stale) < len(arrays)):
                 found.append((i, param))
@@ -311,21 +345,21 @@ class Trainer:
     def _clear_stale(chosen: list[tuple[int, Parameter]]) -> None:
         """Set gradients to zero that an earlier step has used; those that accumulate are the user's to clear."""
         for _, param in chosen:
-            for array in param._arrays():
+            for array in param.arrays():
                 if not array._fresh_grad and param.grad_req == "write":
                     array.grad[:] = 0
 
     def _check_ready(self) -> None:
         """Raise if a parameter has no values yet."""
         for param in self._params:
-            param._arrays()
+            param.arrays()
 
     def _apply(self, params: list[tuple[int, Parameter]]) -> None:
         if not self._update_on_kvstore and params:
             own = {i: (p.list_data(), p.list_grad()) for i, p in params if p._lists_itself}
             for k, updater in enumerate(self._updaters):
                 # Without a store the contexts have nothing to do with each other.
-                held = [(i, p._arrays()[k]) for i, p in params]
+                held = [(i, p.arrays()[k]) for i, p in params]
                 if self._kvstore is None:
                     held = [(i, a) for i, a in held if a._fresh_grad]
                 weights, grads = [a for _, a in held], [a.grad for _, a in held]
@@ -338,7 +372,7 @@ class Trainer:
     def _mark_grads_used(chosen: list[tuple[int, Parameter]]) -> None:
         """Mark the gradients as used."""
         for _, param in chosen:
-            for array in param._arrays():
+            for array in param.arrays():
                 array._fresh_grad = False
 
     def save_states(self, fname: str) -> None:
@@ -405,7 +439,7 @@ class Trainer:
         keys = [i for i, _ in chosen]
         grads = [p.list_grad() for _, p in chosen]
         if not has_values(store):
-            pushpull_each(store, keys, grads, [p._arrays() for _, p in chosen] if self._update_on_kvstore else grads)
+            pushpull_each(store, keys, grads, [p.arrays() for _, p in chosen] if self._update_on_kvstore else grads)
             return
         store.push(keys, grads)
         if not self._update_on_kvstore:
@@ -419,14 +453,14 @@ class Trainer:
         # Rows of tables are fetched when they are needed, where that is possible.
         pulled = [(i, p) for i, p in chosen if p._stype == "default" or not hasattr(store, "refresh")]
         if pulled:
-            outs = [p.list_data() if p._lists_itself else p._arrays() for _, p in pulled]
+            outs = [p.list_data() if p._lists_itself else p.arrays() for _, p in pulled]
             pull_copies(store, [i for i, _ in pulled], outs)
 
     def _init_store_early(self) -> None:
         """Let all workers of a distributed job start from one set of weights, before anything is computed from them."""
         wanted = self._kvstore_params["kvstore"]
         kind = wanted.lower() if isinstance(wanted, str) else str(getattr(wanted, "type", ""))
-        if is_distributed(kind) and self._params and all(p._data is not None for p in self._params):
+        if is_distributed(kind) and self._params and all(p.is_initialized for p in self._params):
             self._init_store()
 
     def _init_store(self) -> None:
@@ -470,22 +504,22 @@ class Trainer:
         """
         if not self._kv_initialized:
             raise OrderError("Trainer._init_params: call _init_kvstore() first")
-        waiting = [p for p in self._params_to_init if p._deferred_init]
+        waiting = [p for p in self._params_to_init if p.is_deferred]
         store = self._kvstore
         if store is not None:
             alone = getattr(store, "num_workers", 1) == 1
-            ready = [p for p in self._params_to_init if not p._deferred_init]
+            ready = [p for p in self._params_to_init if not p.is_deferred]
             keys = [self._index[id(p)] for p in ready if p.grad_req != "null" or not alone]
             self._stored |= set(keys)
             if hasattr(store, "expect_rows"):
                 store.expect_rows([i for i in keys if self._has_row_grad(self._params[i])])
             if not has_values(store):
                 for i in keys:
-                    store.broadcast(i, self._params[i]._arrays()[0], out=self._params[i]._arrays())
+                    store.broadcast(i, self._params[i].arrays()[0], out=self._params[i].arrays())
             else:
                 # A store of this process looks at the parameters when it must; the first step is like all others then.
                 give = store.init_lazily if type(store) is kvstore.KVStore else store.init
-                give(keys, [self._params[i]._arrays()[0] for i in keys])
+                give(keys, [self._params[i].arrays()[0] for i in keys])
                 if not alone:
                     self._take_rank0_weights(store, keys)
             if self._update_on_kvstore and not self._optimizer_sent:
@@ -508,10 +542,10 @@ class Trainer:
 
     def _take_rank0_weights(self, store: Any, keys: list[int]) -> None:
         """Take over the weights of the first worker."""
-        late = any(a._fresh_grad for i in keys for a in self._params[i]._arrays())
-        before = [self._params[i]._arrays()[0].asnumpy() for i in keys] if late else []
-        pull_all(store, keys, [self._params[i]._arrays() for i in keys])
-        if any((self._params[i]._arrays()[0].asnumpy() != b).any() for i, b in zip(keys, before, strict=False)):
+        late = any(a._fresh_grad for i in keys for a in self._params[i].arrays())
+        before = [self._params[i].arrays()[0].asnumpy() for i in keys] if late else []
+        pull_all(store, keys, [self._params[i].arrays() for i in keys])
+        if any((self._params[i].arrays()[0].asnumpy() != b).any() for i, b in zip(keys, before, strict=False)):
             warnings.warn(
                 "Trainer: the gradients of the first step were computed from other initial weights than those of the "
                 "first worker; seed all workers alike, or let shapes be known when the Trainer is made",
@@ -545,7 +579,7 @@ class Trainer:
                 updater.set_states(content)
         if type(store) is kvstore.KVStore:
             keys = sorted(self._stored)
-            store.move_to_contexts(keys, [self._params[i]._arrays()[0] for i in keys])
+            store.move_to_contexts(keys, [self._params[i].arrays()[0] for i in keys])
         elif self._kv_initialized and store is None:
             # Several contexts need a store, where one did not.
             self._reset_kvstore()
@@ -563,11 +597,11 @@ class Trainer:
         index = self._index[id(param)]
         if self._update_on_kvstore and hasattr(self._kvstore, "refresh") and index in self._stored:
             with autograd.pause():
-                self._kvstore.refresh(index, param._arrays(), row_ids)
+                self._kvstore.refresh(index, param.arrays(), row_ids)
 
     def _parameter_was_set(self, param: Parameter) -> None:
         """Keep the store's copy of a parameter that the user overwrote equal to it."""
-        store, key, array = self._kvstore, self._index[id(param)], param._arrays()[0]
+        store, key, array = self._kvstore, self._index[id(param)], param.arrays()[0]
         if self._update_on_kvstore and hasattr(store, "reset") and key in self._stored:
             if type(store) is kvstore.KVStore and store._stored[key].dtype != array.dtype:
                 self._reset_kvstore()  # the parameter was cast

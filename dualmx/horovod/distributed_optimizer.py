@@ -208,19 +208,19 @@ def broadcast_parameters(params: Any, root_rank: int = 0, prefix: str | None = N
     for p in found:
         if not isinstance(p, (Parameter, NDArray)):
             raise ArgumentTypeError(f"hvd.{what}: params holds a {type(p).__name__}: expected Parameters or NDArrays")
-        if isinstance(p, Parameter) and p._data is None and not p._deferred_init:
+        if isinstance(p, Parameter) and not p.is_initialized and not p.is_deferred:
             raise MXNetError(f"hvd.{what}: parameter {p.name!r} was never initialized; call initialize() first")
-    _broadcast_into([p for p in found if not isinstance(p, Parameter) or p._data is not None], root)
+    _broadcast_into([p for p in found if not isinstance(p, Parameter) or p.is_initialized], root)
     for p in found:
-        if isinstance(p, Parameter) and p._data is None:
-            p._on_initialized = lambda made, root=root: _broadcast_into([made], root)
+        if isinstance(p, Parameter) and not p.is_initialized:
+            p.on_initialized = lambda made, root=root: _broadcast_into([made], root)
 
 
 def _broadcast_into(found: list[Any], root: int) -> None:
     if not found or size() == 1:
         return
     with autograd.pause():
-        arrays = [p._arrays()[0] if isinstance(p, Parameter) else p for p in found]
+        arrays = [p.arrays()[0] if isinstance(p, Parameter) else p for p in found]
         dense = [a if a.stype == "default" else a.tostype("default") for a in arrays]
         for p, value in zip(found, parallel.broadcast(dense, root), strict=True):
             if isinstance(p, Parameter):

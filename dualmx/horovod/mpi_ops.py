@@ -12,7 +12,7 @@ from ..core.errors import ArgumentError, ArgumentTypeError
 from ..namespace import nd
 from ..ndarray import NDArray
 from ..ndarray.deferred import set_deferred
-from ..parallel.collectives import _DifferentiableCollective
+from ..parallel.collectives import DifferentiableCollective
 from ..parallel.mailbox import Handle
 from .background_loop import TensorEntry
 from .basics import require_init
@@ -255,7 +255,7 @@ def _differentiable(there: Callable[[list[NDArray]], Handle], back: Callable[[li
     """Make an exchange that has a gradient."""
     if not autograd.is_recording():
         return there(list(xs)).wait()
-    found = _DifferentiableCollective(lambda xs: list(there(xs).wait()), lambda dys: list(back(dys).wait()))(*xs)
+    found = DifferentiableCollective(lambda xs: list(there(xs).wait()), lambda dys: list(back(dys).wait()))(*xs)
     return list(found) if isinstance(found, (list, tuple)) else [found]
 
 

@@ -148,7 +148,7 @@ class _MXNetMetric(Metric):
         if isinstance(self._metric, _NOT_SUMS):
             found = self._metric.get()[1]
             return float(found[0] if isinstance(found, list) else found)
-        return float(self._metric._value(*state)) if state[1] else float("nan")
+        return float(self._metric.value_of(*state)) if state[1] else float("nan")
 
 
 def sparse_categorical_accuracy(y_true: NDArray, y_pred: NDArray) -> NDArray:

@@ -14,6 +14,7 @@ from ..core.argcheck import integer
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..core.job_status import report_metric
 from ..gluon import nn
+from ..gluon.base_block import list_children
 from ..gluon.batch_split import split_and_load
 from ..gluon.block import Block, HybridBlock
 from ..gluon.parallel import rest
@@ -51,7 +52,7 @@ class _CompileArgs:
 
 def is_non_trainable(p: Parameter) -> bool:
     """Whether a weight is computed by forward passes, such as a moving average, and not trained."""
-    return not p._differentiable and not isinstance(p, Constant) and np.dtype(p.dtype).kind not in "iub"
+    return not p.is_differentiable and not isinstance(p, Constant) and np.dtype(p.dtype).kind not in "iub"
 
 
 def _weighted(values: NDArray, weights: NDArray | None) -> NDArray:
@@ -150,6 +151,10 @@ class Model(Block):
         """The strategy in whose scope the model was created."""
         return self._strategy
 
+    @distribute_strategy.setter
+    def distribute_strategy(self, strategy: Strategy) -> None:
+        self._strategy = strategy
+
     def call(self, *inputs: Any) -> Any:
         """Compute the outputs; subclasses without a `net` define it."""
         if "net" not in self.__dict__:
@@ -184,7 +189,7 @@ class Model(Block):
 
     def _missing(self) -> bool:
         params = self.collect_params().values()
-        return not all(p._data is not None or p._deferred_init for p in params)
+        return not all(p.is_initialized or p.is_deferred for p in params)
 
     def build(self, *inputs: Any) -> None:
         """Make the weights, with the shapes that inputs call for.
@@ -195,11 +200,11 @@ class Model(Block):
         contexts = self._strategy.contexts
         params = self.collect_params()
         for p in params.values():
-            if p._data is None and not p._deferred_init:
+            if not p.is_initialized and not p.is_deferred:
                 p.initialize(None, contexts, initializer.Xavier("uniform", "avg", 3))
         if any(p.list_ctx() != contexts for p in params.values()):
             params.reset_ctx(contexts)
-        if any(p._data is None for p in params.values()):
+        if any(not p.is_initialized for p in params.values()):
             with autograd.pause():
                 self.call(*[a.as_in_context(contexts[0]) for a in inputs])
 
@@ -208,7 +213,7 @@ class Model(Block):
     @property
     def layers(self) -> list[Block]:
         """The layers."""
-        return list((self.net if "net" in self.__dict__ else self)._children.values())
+        return list_children(self.net if "net" in self.__dict__ else self)
 
     @property
     def weights(self) -> list[Any]:
@@ -238,7 +243,7 @@ class Model(Block):
             MXNetError: the model has no weights yet.
         """
         self._require_weights("get_weights")
-        return [p._reduce().asnumpy() for p in self.collect_params().values()]
+        return [p.reduce().asnumpy() for p in self.collect_params().values()]
 
     def set_weights(self, weights: Any) -> None:
         """Overwrite the values of all parameters.
@@ -274,7 +279,7 @@ class Model(Block):
         return self.__dict__.get("net", self)
 
     def _require_weights(self, what: str) -> None:
-        if any(p._data is None for p in self.collect_params().values()):
+        if any(not p.is_initialized for p in self.collect_params().values()):
             raise MXNetError(
                 f"{what}: the model has no weights yet; call it on a batch, or give its first layer an input_shape"
             )
@@ -321,6 +326,15 @@ class Model(Block):
         """The optimizer, an `mx.optimizer.Optimizer`."""
         chosen = self._finish_deferred("optimizer")
         return chosen.optimizer if chosen.trainer is None else chosen.trainer.optimizer
+
+    @property
+    def gluon_trainer(self) -> Trainer | None:
+        """What applies the optimizer; `None` before the first step."""
+        return self._finish_deferred("gluon_trainer").trainer
+
+    @gluon_trainer.setter
+    def gluon_trainer(self, trainer: Trainer) -> None:
+        self._finish_deferred("gluon_trainer").trainer = trainer
 
     @property
     def metrics_names(self) -> list[str]:
@@ -506,7 +520,7 @@ class Model(Block):
             )
             for a in arrays
         ]
-        if self._missing() or any(p._data is None for p in self.collect_params().values()):
+        if self._missing() or any(not p.is_initialized for p in self.collect_params().values()):
             self.build(*[p[0] for p in parts])
         return list(zip(*parts, strict=True))
 
@@ -529,7 +543,7 @@ class Model(Block):
     def _train(self, chosen: _CompileArgs, xs: Sequence[Any], labels: Any, number: int) -> None:
         strategy = self._strategy
         begin, end, rows = strategy.share(number, len(xs[0]))
-        if self._missing() or any(p._data is None for p in self.collect_params().values()):
+        if self._missing() or any(not p.is_initialized for p in self.collect_params().values()):
             self._loaded([a[:1] for a in xs])
         if chosen.trainer is None:
             chosen.trainer = Trainer(self.collect_params(), chosen.optimizer, kvstore=strategy.store)
@@ -607,7 +621,7 @@ class Sequential(Model):
         first = not len(self.net)  # type: ignore[arg-type]
         block = as_block(layer)
         if not isinstance(block, HybridBlock) and isinstance(self.net, HybridBlock):
-            others = list(self.net._children.values())
+            others = list_children(self.net)
             self._children.pop("net")
             del self.net
             self.net = nn.Sequential(prefix="")

@@ -20,7 +20,7 @@ _PARAM, _OPTIMIZER, _PROGRESS, _SETTINGS = "param:", "optimizer", "progress", "h
 
 def write(path: str, module: Block, trainer: Trainer | None, progress: dict[str, Any]) -> None:
     """Write a checkpoint atomically."""
-    found = {_PARAM + name: p._reduce() for name, p in module._collect_params_with_prefix().items()}
+    found = {_PARAM + name: p.reduce() for name, p in module.collect_params_with_prefix().items()}
     found[_PROGRESS] = _bytes(json.dumps(progress).encode())
     plain = {k: v for k, v in getattr(module, "hparams", {}).items() if _is_plain(v)}
     found[_SETTINGS] = _bytes(json.dumps(plain).encode())
@@ -92,13 +92,13 @@ def restore(module: Block, found: dict[str, Any]) -> None:
     Raises:
         ArgumentError: the checkpoint is of another network.
     """
-    params = module._collect_params_with_prefix()
+    params = module.collect_params_with_prefix()
     values = {name.removeprefix(_PARAM): v for name, v in found.items() if name.startswith(_PARAM)}
     if set(params) != set(values):
         other = sorted(set(params) ^ set(values))
         raise ArgumentError(f"checkpoint of another network: {other[0]!r} is in one of them only")
     for name, p in params.items():
-        p._load_init(values[name], None)
+        p.load_init(values[name], None)
 
 
 def restore_optimizer(trainer: Trainer, found: dict[str, Any]) -> None:

@@ -78,18 +78,18 @@ def batches_of(loader: Any, rank: int, size: int, seed: int, even: bool = True) 
 
 def _shard_loader(loader: DataLoader, rank: int, size: int, seed: int, even: bool) -> Iterator[Any]:
     """Return a loader of this process's batches only."""
-    before, sampler = np.random.get_state(), loader._batch_sampler
+    before, sampler = np.random.get_state(), loader.batch_sampler
     np.random.seed(seed)
     try:
         drawn = list(sampler)
     finally:
         np.random.set_state(before)
     end = len(drawn) // size * size if even else len(drawn)
-    loader._batch_sampler = drawn[rank:end:size]  # type: ignore[assignment]
+    loader.batch_sampler = drawn[rank:end:size]
     try:
         yield from loader
     finally:
-        loader._batch_sampler = sampler
+        loader.batch_sampler = sampler
 
 
 def _plain(batch: Any) -> Any:

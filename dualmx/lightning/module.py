@@ -208,7 +208,7 @@ class LightningModule(Block):
     def unfreeze(self) -> None:
         """Let all parameters learn, but for auxiliary states."""
         for p in self.collect_params().values():
-            if p._differentiable:
+            if p.is_differentiable:
                 p.grad_req = "write"
 
     @property

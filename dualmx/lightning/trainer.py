@@ -342,11 +342,11 @@ class Trainer:
         """Initialize what is not, on this Trainer's devices, and let all processes have the same values."""
         params = model.collect_params()
         for p in params.values():
-            if p._data is None and not p._deferred_init:
+            if not p.is_initialized and not p.is_deferred:
                 p.initialize(None, self.contexts, initializer.Xavier())
         if any(p.list_ctx() != self.contexts for p in params.values()):
             params.reset_ctx(self.contexts)
-        if any(p._data is None for p in params.values()):
+        if any(not p.is_initialized for p in params.values()):
             with autograd.pause():  # a pass that nobody sees tells the shapes
                 part = self._parts(batch, self.contexts[:1])[0]
                 self._results = LoggedMetrics(True)
@@ -605,7 +605,7 @@ class Trainer:
     def _move(self, model: LightningModule) -> None:
         params = model.collect_params()
         for p in params.values():
-            if p._data is None and not p._deferred_init:
+            if not p.is_initialized and not p.is_deferred:
                 raise MXNetError(f"Trainer: parameter {p.name!r} was never initialized; fit the module first")
         if any(p.list_ctx() != self.contexts for p in params.values()):
             params.reset_ctx(self.contexts)

@@ -185,20 +185,21 @@ class EvalMetric:
         self.num_inst = 0
         self.sum_metric = 0.0
 
-    def _value(self, total: float, count: float) -> Any:
+    def value_of(self, total: float, count: float) -> Any:
+        """Return the value of a sum over a number of instances, which is not 0."""
         return total / count
 
     def get(self) -> tuple[Any, Any]:
         """Return `(name, value)` since the last reset; nan if there was no update."""
         count = self.num_inst
-        return self.name, (_plain(self._value(self.sum_metric, count)) if count else float("nan"))
+        return self.name, (_plain(self.value_of(self.sum_metric, count)) if count else float("nan"))
 
     def get_global(self) -> tuple[Any, Any]:
         """`(name, value)` since the last full reset."""
         if not self._has_global_stats:
             return self.get()
         count = self.global_num_inst
-        return self.name, (_plain(self._value(self.global_sum_metric, count)) if count else float("nan"))
+        return self.name, (_plain(self.value_of(self.global_sum_metric, count)) if count else float("nan"))
 
     def get_name_value(self) -> list[tuple[str, Any]]:
         """`get` as a list of pairs."""

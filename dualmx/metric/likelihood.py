@@ -119,7 +119,7 @@ class Perplexity(EvalMetric):
                 p = p * (1 - left_out) + left_out
             self._add(-(nd.maximum(p, 1e-10).log().sum()), count)
 
-    def _value(self, total: float, count: float) -> float:
+    def value_of(self, total: float, count: float) -> float:
         return math.exp(total / count)
 
 

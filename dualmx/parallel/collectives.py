@@ -144,7 +144,7 @@ def check_same_call(group: ProcessGroup, what: str, kind: str, arrays: Sequence[
     return group.check_same_call(what, {"k": kind, "t": text, "e": sum(math.prod(a.shape) for a in arrays)})
 
 
-class _DifferentiableCollective(Function):
+class DifferentiableCollective(Function):
     """An exchange whose gradient is another one."""
 
     def __init__(self, there: Callable[..., list[NDArray]], back: Callable[..., list[NDArray]]):
@@ -271,7 +271,7 @@ def all_reduce(
             raise ArgumentError(f"{what}: op={op!r} has no gradient; sums and averages do")
         return there(dys)
 
-    results = _DifferentiableCollective(
+    results = DifferentiableCollective(
         lambda xs: members.run_in_order(lambda: there(xs)), lambda dys: members.run_in_order(lambda: back(dys))
     )(*arrays)
     return write_out(list(results), out, several, what)
@@ -322,7 +322,7 @@ def all_gather(data: Any, join: bool = False, group: ProcessGroup | None = None)
             return [s[k] for s, k in zip(sums, first, strict=True)]
         return [s[k : k + len(a)] for s, k, a in zip(sums, first, arrays, strict=True)]
 
-    found = _DifferentiableCollective(
+    found = DifferentiableCollective(
         lambda xs: members.run_in_order(lambda: there(xs)), lambda dys: members.run_in_order(lambda: back(dys))
     )(*arrays)
     return list(found) if several else found[0]
@@ -369,7 +369,7 @@ def broadcast(data: Any, root: int = 0, group: ProcessGroup | None = None, out: 
 
     if not arrays:
         return []
-    found = _DifferentiableCollective(
+    found = DifferentiableCollective(
         lambda xs: members.run_in_order(lambda: there(xs)), lambda dys: members.run_in_order(lambda: back(dys))
     )(*arrays)
     return write_out(list(found), out, several, what)

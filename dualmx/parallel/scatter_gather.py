@@ -12,7 +12,7 @@ from ..core.errors import ArgumentError
 from ..ndarray import NDArray
 from ..ndarray.interop import array_from_numpy, with_mode_class
 from . import object_codec
-from .collectives import _DifferentiableCollective, as_list, as_numpy, rank_in_group
+from .collectives import DifferentiableCollective, as_list, as_numpy, rank_in_group
 from .process_group import ProcessGroup
 from .reduce_ops import check_op, reduce_values, scale
 from .world import group_of
@@ -174,7 +174,7 @@ def reduce_scatter(
             grad = np.concatenate(members.all_gather(grad, True, what))
         return [array_from_numpy(scale(grad, factor), like=dys[0], copy=None)]
 
-    found = _DifferentiableCollective(
+    found = DifferentiableCollective(
         lambda xs: members.run_in_order(lambda: there(xs)), lambda dys: members.run_in_order(lambda: back(dys))
     )(x)
     return found[0]
@@ -226,7 +226,7 @@ def all_to_all(data: Any, splits: Sequence[int] | None = None, group: ProcessGro
         found = parts if members.size == 1 else members.all_to_all(parts, what)
         return [array_from_numpy(np.concatenate(found), like=dys[0], copy=None)]
 
-    run = _DifferentiableCollective(
+    run = DifferentiableCollective(
         lambda xs: members.run_in_order(lambda: there(xs)), lambda dys: members.run_in_order(lambda: back(dys))
     )
     return run(arrays[0])[0]

@@ -195,7 +195,7 @@ class _CheckpointCallback(History):
         with tempfile.TemporaryDirectory() as scratch:
             path = os.path.join(scratch, "checkpoint")
             progress = {"epoch": epoch, "history": self.history}
-            checkpoint.write(path, self._job.network, self.model._compiled.trainer, progress)
+            checkpoint.write(path, self._job.network, self.model.gluon_trainer, progress)
             with open(path, "rb") as f:
                 self._job.store.write(self._job.store.get_checkpoint_path(self._job.run_id), f.read())
 
@@ -235,16 +235,16 @@ def train(job: TrainingSpec) -> tuple[dict[str, list[float]], list[list[int]], l
     strategy = _PerProcessStrategy(counts, job.batch_size)
     with strategy.scope():
         model = job.network if isinstance(job.network, Model) else Model(job.network)
-        model._strategy = strategy
+        model.distribute_strategy = strategy
         model.compile(job.optimizer, job.loss, list(job.metrics))
         first, *_ = job.batch(next(job.reader(job.train, size, rank).batches(1)))
         outputs = model.predict_on_batch(first)  # makes the weights
         kept = _CheckpointCallback(job, before)
         if found:
             checkpoint.restore(job.network, found)
-            chosen: Any = model._compiled
-            chosen.trainer = Trainer(model.collect_params(), chosen.optimizer, kvstore=strategy.store)
-            checkpoint.restore_optimizer(chosen.trainer, found)
+            trainer = Trainer(model.collect_params(), model.optimizer, kvstore=strategy.store)
+            model.gluon_trainer = trainer
+            checkpoint.restore_optimizer(trainer, found)
         reader.epoch = begin
         for source in (random.seed, np.random.seed):
             source((job.seed + 7919 * begin + rank + 1) % 2**32)  # of dropout, which differs between the processes

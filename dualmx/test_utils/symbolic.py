@@ -345,7 +345,7 @@ def check_gluon_hybridize_consistency(
             a.attach_grad()
         net(*inputs)
         # Both blocks begin with the values of the first.
-        for key, parameter in net._collect_params_with_prefix().items():
+        for key, parameter in net.collect_params_with_prefix().items():
             if key in saved:
                 parameter.set_data(saved[key])
             saved[key] = parameter.data().copy()
@@ -355,7 +355,7 @@ def check_gluon_hybridize_consistency(
         if test_grad:
             out.backward()
             found.update({f"input{k}": a.grad for k, a in enumerate(inputs)})
-            owned = net._collect_params_with_prefix().items()
+            owned = net.collect_params_with_prefix().items()
             found.update({n: p.grad() for n, p in owned if p.grad_req != "null"})
         runs.append(found)
     for name, want in runs[0].items():

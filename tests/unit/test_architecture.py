@@ -107,28 +107,10 @@ BY_NAME = {
 FOREIGN_BY_NAME = {"contrib.safetensors", "contrib.tensorboard", "io.arrow_columns", "ps.van.frame"}
 # Private names of other rooms that are still imported or read, by room.
 PRIVATE: dict[str, set[str]] = {
-    "": {
-        "_init_kvstore_server_module",
-    },
-    "autograd": {
-        "_with_own_class",
-    },
-    "contrib": {
-        "_amp_loss_scaler",
-        "_amp_original_scale",
-        "_collect_params_with_prefix",
-        "_data",
-        "_devices",
-        "_load_init",
-        "_params",
-        "_scale",
-    },
-    "debug": {
-        "_data",
-        "_meta",
-        "_trace",
-        "_value",
-    },
+    "": {"_init_kvstore_server_module"},
+    "autograd": {"_with_own_class"},
+    "contrib": {"_devices"},
+    "debug": {"_data", "_meta", "_trace", "_value"},
     "gluon": {
         "_all_index_update_counts",
         "_compression",
@@ -137,29 +119,9 @@ PRIVATE: dict[str, set[str]] = {
         "_updater",
         "_with_own_class",
     },
-    "horovod": {
-        "_DifferentiableCollective",
-        "_array",
-        "_clear_cached_op",
-        "_data",
-        "_deferred_init",
-        "_finish_deferred_init",
-        "_on_initialized",
-        "_optimizer",
-        "_update_on_kvstore",
-        "_updaters",
-    },
-    "io": {
-        "_with_own_class",
-    },
-    "keras": {
-        "_children",
-        "_deferred_init",
-        "_differentiable",
-        "_fresh_grad",
-        "_reduce",
-        "_value",
-    },
+    "horovod": {"_array"},
+    "io": {"_with_own_class"},
+    "keras": {"_fresh_grad"},
     "kvstore": {
         "_all_index_update_counts",
         "_index_update_count",
@@ -169,17 +131,7 @@ PRIVATE: dict[str, set[str]] = {
         "_update_count",
         "_value",
     },
-    "lightning": {
-        "_batch_sampler",
-        "_collect_params_with_prefix",
-        "_deferred_init",
-        "_differentiable",
-        "_load_init",
-        "_reduce",
-    },
-    "log": {
-        "_dualmx_handler",
-    },
+    "log": {"_dualmx_handler"},
     "model": {
         "_contexts",
         "_create_kvstore",
@@ -192,11 +144,11 @@ PRIVATE: dict[str, set[str]] = {
     },
     "namespace": {"_set_value", "_value"},
     "numpy": {"_data", "_meta", "_trace"},
-    "optimizer": {"_data", "_realize"},
+    "optimizer": {"_data"},
     "parallel": {"_with_own_class"},
-    "spark": {"_compiled", "_dummy", "_reduce", "_resetUid", "_strategy"},
+    "spark": {"_dummy"},
     "symbol": {"_data", "_meta", "_trace", "_value"},
-    "test_utils": {"_collect_params_with_prefix", "_data", "_label", "_sources"},
+    "test_utils": {"_data", "_label", "_sources"},
 }
 # Attributes of imported objects that are still assigned at module level, by file.
 ASSIGNED: dict[str, set[str]] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -177,12 +176,11 @@ def init_trainer(optimizer_or_trainer: Any) -> None:
         _State.scaler = scaler = LossScaler()
     else:
         scaler = LossScaler()
-    optimizer_or_trainer._amp_loss_scaler = scaler
-    optimizer_or_trainer._amp_original_scale = optimizer_or_trainer._scale
+    optimizer_or_trainer.loss_scaler = scaler
 
 
 def _scaler(what: str, trainer: Any) -> LossScaler:
-    scaler = getattr(trainer, "_amp_loss_scaler", None)
+    scaler = getattr(trainer, "loss_scaler", None)
     if scaler is None:
         raise MXNetError(f"amp.{what}: call amp.init_trainer(trainer) first")
     return scaler
@@ -197,26 +195,20 @@ def scale_loss(loss: Any, optimizer_or_trainer: Any) -> Iterator[Any]:
         >>> net = mx.gluon.nn.Dense(1, in_units=1)
         >>> net.initialize()
         >>> trainer = mx.gluon.Trainer(net.collect_params(), "sgd")
-        >>> trainer._amp_loss_scaler, trainer._amp_original_scale = LossScaler(4), trainer._scale
+        >>> trainer.loss_scaler = LossScaler(4)
         >>> with scale_loss(mx.nd.ones(1), trainer) as scaled:
         ...     scaled.asscalar().item()
         4.0
     """
     scale = _scaler("scale_loss", optimizer_or_trainer).loss_scale
-    optimizer_or_trainer._scale = optimizer_or_trainer._amp_original_scale / scale
+    optimizer_or_trainer.set_loss_scale(scale)
     yield [one * scale for one in loss] if isinstance(loss, (list, tuple)) else loss * scale
 
 
 def unscale(optimizer_or_trainer: Any) -> None:
     """Divide the gradients by the scale now, to look at them or to clip them before the step."""
-    scaler = _scaler("unscale", optimizer_or_trainer)
-    for p in optimizer_or_trainer._params:
-        if p.grad_req != "null":
-            for g in p.list_grad():
-                g *= optimizer_or_trainer._scale
-    if not np.isclose(optimizer_or_trainer._scale * scaler.loss_scale, optimizer_or_trainer._amp_original_scale):
-        warnings.warn("amp.unscale: the scale has changed since scale_loss", stacklevel=2)
-    optimizer_or_trainer._scale = 1.0
+    _scaler("unscale", optimizer_or_trainer)
+    optimizer_or_trainer.unscale_grads()
 
 
 def list_lp16_ops(target_dtype: Any) -> list[str]:

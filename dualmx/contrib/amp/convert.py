@@ -239,9 +239,9 @@ def convert_hybrid_block(
     params = {p.name: p for p in block.collect_params().values()}
     auxiliary = set(symbol.list_auxiliary_states())
     inputs = [n for n in symbol.list_arguments() if n not in params]
-    args = {n: p._reduce() for n, p in params.items() if n not in auxiliary}
+    args = {n: p.reduce() for n, p in params.items() if n not in auxiliary}
     converted, args, aux = convert_model(
-        symbol, args, {n: params[n]._reduce() for n in auxiliary}, target_dtype, target_dtype_ops, fp32_ops,
+        symbol, args, {n: params[n].reduce() for n in auxiliary}, target_dtype, target_dtype_ops, fp32_ops,
         conditional_fp32_ops, excluded_sym_names, cast_optional_params,
     )  # fmt: skip
     made = SymbolBlock(converted, [var(n) for n in inputs])
@@ -251,5 +251,5 @@ def convert_hybrid_block(
         parameter.grad_req = params[name].grad_req
         if np.dtype(values[name].dtype) != np.dtype(np.float32):
             parameter.cast(values[name].dtype)
-        parameter._load_init(values[name], contexts)
+        parameter.load_init(values[name], contexts)
     return made

@@ -93,7 +93,7 @@ def quantize_net_v2(
         raise ArgumentError(f"calib_data must be given for calib_mode={calib_mode!r}")
     where = ctx if ctx is not None else cpu()
     graph, names = _traced(network, _inputs(calib_data, data_shapes), where)
-    values: dict[str, NDArray] = {n: p.data(where) for n, p in network.collect_params().items() if p._data is not None}
+    values: dict[str, NDArray] = {n: p.data(where) for n, p in network.collect_params().items() if p.is_initialized}
     states = graph.list_auxiliary_states()
     args = {n: values[n] for n in graph.list_arguments() if n in values}
     aux = {n: values[n] for n in states}

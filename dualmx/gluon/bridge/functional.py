@@ -57,7 +57,7 @@ def functional(
     if not example:
         raise ArgumentError("functional: give example inputs of the block")
     inputs = [x if isinstance(x, (NDArray, list, tuple)) else array(x) for x in example]
-    if any(p._deferred_init for p in source.collect_params().values()):
+    if any(p.is_deferred for p in source.collect_params().values()):
         source(*inputs)
     graph = CachedGraph.of_block(source, tuple(inputs))
     values = {p.name: p.list_data()[0].as_jax() for p in graph.params}

@@ -95,6 +95,15 @@ class DataLoader:
         self._auto_reload = auto_reload
         self._prefetch_queue: _PrefetchQueue | None = None
 
+    @property
+    def batch_sampler(self) -> Any:
+        """What gives the indices of each batch."""
+        return self._batch_sampler
+
+    @batch_sampler.setter
+    def batch_sampler(self, sampler: Any) -> None:
+        self._batch_sampler = sampler
+
     def __len__(self) -> int:
         return len(self._batch_sampler)
 

@@ -57,7 +57,7 @@ class AccumulatingTrainer(Trainer):
         super().__init__(params, optimizer, optimizer_params, kvstore=kvstore)
         self._calls, self._sum, self._is_synced = 0, 0.0, False
         self.updates = 0
-        if average_every is not None and all(p._data is not None for p in self._params):
+        if average_every is not None and all(p.is_initialized for p in self._params):
             self._sync_initial()
         if accumulate > 1:
             for p in self._params:
@@ -103,8 +103,8 @@ class AccumulatingTrainer(Trainer):
         if size() == 1:
             return
         with autograd.pause():
-            for stype in dict.fromkeys(p._arrays()[0].stype for p in self._params):
-                same = [p for p in self._params if p._arrays()[0].stype == stype]
-                means = all_reduce([p._arrays()[0] for p in same], op="average")
+            for stype in dict.fromkeys(p.arrays()[0].stype for p in self._params):
+                same = [p for p in self._params if p.arrays()[0].stype == stype]
+                means = all_reduce([p.arrays()[0] for p in same], op="average")
                 for p, value in zip(same, means, strict=True):
                     p.set_data(value)

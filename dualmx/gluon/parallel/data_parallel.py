@@ -138,7 +138,7 @@ class DataParallel(Block):
         self.dim = dim
         self.module = module
         params = module.collect_params()
-        if any(p._data is not None or p._deferred_init for p in params.values()):
+        if any(p.is_initialized or p.is_deferred for p in params.values()):
             params.reset_ctx(self.contexts)
 
     def initialize(self, init: Any = None, ctx: Any = None, verbose: bool = False, force_reinit: bool = False) -> None:

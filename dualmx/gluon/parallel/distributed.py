@@ -35,7 +35,7 @@ def parameters_of(what: str, source: Any) -> list[Parameter]:
     for p in found:
         if not isinstance(p, Parameter):
             raise ArgumentTypeError(f"{what}: a {type(p).__name__}: expected a Block or its parameters")
-        if p._data is None:
+        if not p.is_initialized:
             raise MXNetError(
                 f"{what}: parameter {p.name!r} has no values yet; initialize the network, and pass one batch "
                 "through it if shapes of parameters are not known before"
@@ -179,9 +179,9 @@ class DistributedDataParallel(Block):
             where = devices(device_ids, "DistributedDataParallel: device_ids")
             if len(where) > 1:
                 raise ArgumentError(f"DistributedDataParallel: device_ids={where}: {_ONE_CONTEXT}")
-            if any(p._data is not None or p._deferred_init for p in params.values()):
+            if any(p.is_initialized or p.is_deferred for p in params.values()):
                 params.reset_ctx(where)
-        if all(p._data is not None for p in params.values()):
+        if all(p.is_initialized for p in params.values()):
             self._agree()
 
     def _agree(self) -> None:

@@ -57,7 +57,7 @@ class DivergenceCheck:
         """
         problem, digests = "", []
         for p in self._params:
-            copies = [hashlib.sha256(a.asnumpy().tobytes()).hexdigest()[:16] for a in p._arrays()]
+            copies = [hashlib.sha256(a.asnumpy().tobytes()).hexdigest()[:16] for a in p.arrays()]
             digests.append(copies[0])
             odd = next((i for i, c in enumerate(copies) if c != copies[0]), 0)
             if odd and not problem:

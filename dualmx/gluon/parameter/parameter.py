@@ -116,6 +116,8 @@ class Parameter:
     _shard: tuple[Any, ...]
     _extra_shard_axis: str
     _var: Any
+    # Called once the values of a deferred initialization are there.
+    on_initialized: Callable[[Parameter], None] | None = None
 
     def __init__(
         self,
@@ -155,14 +157,27 @@ class Parameter:
         self._deferred_init: tuple[Any, ...] = ()
         self._var: Any = None
         self._trainer: Any = None
-        # Called once the values of a deferred initialization are there.
-        self._on_initialized: Callable[[Parameter], None] | None = None
         self._shard = parse_spec(shard)
         self._extra_shard_axis = ""
         self.grad_req = grad_req
 
     def __repr__(self) -> str:
         return f"Parameter {self.name} (shape={self.shape}, dtype={self.dtype})"
+
+    @property
+    def is_initialized(self) -> bool:
+        """Whether there are values."""
+        return self._data is not None
+
+    @property
+    def is_deferred(self) -> bool:
+        """Whether `initialize` waits for the shape."""
+        return bool(self._deferred_init)
+
+    @property
+    def is_differentiable(self) -> bool:
+        """Whether there can be a gradient."""
+        return self._differentiable
 
     @property
     def grad_req(self) -> str:
@@ -282,7 +297,7 @@ class Parameter:
 
     def list_data(self) -> list[NDArray]:
         """Return the arrays of all contexts, in the order given to `initialize()`."""
-        found = self._arrays()
+        found = self.arrays()
         self._require_sparse("list_data")
         return list(found)
 
@@ -296,7 +311,7 @@ class Parameter:
 
     def list_grad(self) -> list[NDArray]:
         """Return the gradients of all contexts; raises like `grad`."""
-        arrays = self._arrays()
+        arrays = self.arrays()
         if self._grad_req == "null":
             raise MXNetError(f"Parameter {self.name!r} has no gradient because its grad_req is 'null'")
         return [a.grad for a in arrays if a.grad is not None]
@@ -358,7 +373,8 @@ class Parameter:
             )
         return self._var
 
-    def _arrays(self) -> list[NDArray]:
+    def arrays(self) -> list[NDArray]:
+        """Return the arrays of all contexts, of any storage type; raises like `data`."""
         if self._data is None:
             self._context_key(None)
         assert self._data is not None
@@ -373,6 +389,10 @@ class Parameter:
         if ctx not in self._by_context:
             self._refuse_context(ctx)
         return ctx
+
+    def finish_deferred_init(self) -> None:
+        """Create the arrays of a deferred initialization, by the method that subclasses replace."""
+        self._finish_deferred_init()
 
     def _finish_deferred_init(self) -> None:
         """Create the arrays now that the shape is known."""
@@ -394,8 +414,8 @@ class Parameter:
             else:
                 self._set_arrays(data, contexts)
         self._deferred_init = ()
-        if self._on_initialized is not None:
-            self._on_initialized(self)
+        if self.on_initialized is not None:
+            self.on_initialized(self)
 
     def _fill(self, data: NDArray, init: Any, default_init: Any) -> None:
         own = default_init if init is None else init
@@ -447,15 +467,27 @@ class Parameter:
         self._by_context, self._fast_lookup, self._sparse_by_context = {}, {}, {}
         ARRAYS_VERSION.count += 1
 
+    def reduce(self) -> NDArray:
+        """Return the mean of the copies on the first CPU, by the method that subclasses replace."""
+        return self._reduce()
+
     def _reduce(self) -> NDArray:
         """The mean of the copies, on the first CPU."""
         if self._stype == "row_sparse" and self._trainer is not None:
             self._trainer._fetch_rows(self, None)
         with autograd.pause():
-            arrays = self._arrays() if self._stype != "default" else self.list_data()
+            arrays = self.arrays() if self._stype != "default" else self.list_data()
             if len(arrays) == 1:
                 return (arrays[0] if self._stype != "default" else self.data()).as_in_context(cpu())
             return nd.add_n(*[a.as_in_context(cpu()) for a in arrays]) / len(arrays)
+
+    def load_init(self, data: NDArray, ctx: Context | list[Context] | None = None) -> None:
+        """Take values read from a file, by the method that subclasses replace.
+
+        Raises:
+            ArgumentError: shape, dtype or contexts do not fit.
+        """
+        self._load_init(data, ctx)
 
     def _load_init(
         self,
@@ -518,7 +550,7 @@ class Parameter:
             "_trainer": None,
         }
         values = None if self._data is None else (self._reduce(), self._ctx_list)
-        return {"values": values, "others": {**self.__dict__, **left, "_on_initialized": None}}
+        return {"values": values, "others": {**self.__dict__, **left, "on_initialized": None}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state["others"])
@@ -637,7 +669,7 @@ class Parameter:
     def _rows(self, row_id: NDArray, ctx: Context) -> NDArray:
         if self._stype != "row_sparse":
             raise MXNetError(f"Parameter {self.name!r} has stype {self._stype!r}; read it with data()")
-        self._arrays()
+        self.arrays()
         if self._trainer is None:
             raise MXNetError(f"Parameter {self.name!r}: row_sparse data needs a Trainer that was made with it")
         self._trainer._init_store()

@@ -149,7 +149,7 @@ class ParameterDict:
     def zero_grad(self) -> None:
         """Set all gradients to zero."""
         for param in self.values():
-            if param._data is not None and param.grad_req != "null":
+            if param.is_initialized and param.grad_req != "null":
                 for grad in param.list_grad():
                     grad[:] = 0
 

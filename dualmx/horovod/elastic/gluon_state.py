@@ -68,7 +68,7 @@ class MXNetState(ObjectState):
     def save(self) -> None:
         """Keep copies of all values, as soon as they are computed."""
         with autograd.pause():
-            weights = {name: _dense(p).copy() for name, p in self._params().items() if p._data is not None}
+            weights = {name: _dense(p).copy() for name, p in self._params().items() if p.is_initialized}
             training = {} if self.trainer is None else _trainer_state(self.trainer)
         for array in (*weights.values(), *_arrays(training.get("states"))):
             array.wait_to_read()  # what was not computed might fail later, by the loss of a process
@@ -94,16 +94,16 @@ class MXNetState(ObjectState):
             HorovodInternalError: a process is gone.
         """
         params = self._params()
-        initialized = parallel.all_gather_object({name: p._data is not None for name, p in params.items()})
+        initialized = parallel.all_gather_object({name: p.is_initialized for name, p in params.items()})
         if any(h.keys() != initialized[0].keys() for h in initialized):
             odd = sorted(set().union(*initialized) - set(initialized[0]).intersection(*initialized))
             raise ArgumentError(f"hvd.elastic.MXNetState: not all processes have the parameters {', '.join(odd)}")
         for name, p in params.items():
             # One that joins may not know shapes, and a first process that goes back may have forgotten them.
-            p._on_initialized = None
+            p.on_initialized = None
             root = next((r for r, h in enumerate(initialized) if h[name]), None)
             if root is None:
-                p._on_initialized = functools.partial(self._made, name)
+                p.on_initialized = functools.partial(self._made, name)
                 continue
             value = parallel.broadcast_object(_dense(p) if root == parallel.rank() else None, root)
             if root != parallel.rank():
@@ -122,7 +122,7 @@ class MXNetState(ObjectState):
         if any(isinstance(block, SyncBatchNorm) for block in blocks):
             for block in blocks:
                 if isinstance(block, HybridBlock):
-                    block._clear_cached_op()
+                    block.clear_cached_op()
 
     def _made(self, name: str, p: Parameter) -> None:
         """A parameter has got its first values, to which `restore` goes back if nothing is saved until then."""
@@ -134,27 +134,27 @@ class MXNetState(ObjectState):
 
 
 def _dense(p: Parameter) -> NDArray:
-    array = p._arrays()[0]
+    array = p.arrays()[0]
     return array if array.stype == "default" else array.tostype("default")
 
 
 def _set(p: Parameter, value: NDArray) -> None:
     p.set_data(value)
-    if p._data is None:  # its shape was not known before
-        p._finish_deferred_init()
+    if not p.is_initialized:  # its shape was not known before
+        p.finish_deferred_init()
 
 
 def _trainer_state(trainer: Trainer) -> dict[str, Any]:
     """A copy of what a trainer knows: states of the optimizer, and the plain settings of it and of its schedule."""
-    if trainer._update_on_kvstore:
+    if trainer.update_on_kvstore:
         raise ArgumentError(
             "hvd.elastic.MXNetState: the store updates the trainer's parameters; take a DistributedTrainer, or "
             "update_on_kvstore=False"
         )
-    optimizer = trainer._optimizer
+    optimizer = trainer.optimizer
     schedule = optimizer.lr_scheduler
     return {
-        "states": {i: _copy_states(state) for i, state in trainer._updaters[0].states.items()},
+        "states": {i: _copy_states(state) for i, state in trainer.updaters[0].states.items()},
         "optimizer": _settings(optimizer),
         "schedule": None if schedule is None else _settings(schedule),
     }  # fmt: skip
@@ -162,10 +162,10 @@ def _trainer_state(trainer: Trainer) -> dict[str, Any]:
 
 def _load_trainer_state(trainer: Trainer, training: dict[str, Any]) -> None:
     """Let a trainer be where another one was."""
-    for updater in trainer._updaters:
+    for updater in trainer.updaters:
         updater.states = {i: _copy_states(state) for i, state in training["states"].items()}
         updater.states_synced = dict.fromkeys(updater.states, False)
-    optimizer = trainer._optimizer
+    optimizer = trainer.optimizer
     for thing, settings in ((optimizer, training["optimizer"]), (optimizer.lr_scheduler, training["schedule"])):
         if thing is not None and settings is not None:
             known = _settings(thing).keys()

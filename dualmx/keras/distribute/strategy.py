@@ -302,7 +302,7 @@ class Strategy:
         """Give all replicas the mean of their values, such as moving averages."""
         for p in params:
             if len(self.contexts) > 1:
-                p.set_data(p._reduce())
+                p.set_data(p.reduce())
 
     # -- training loops of one's own
 

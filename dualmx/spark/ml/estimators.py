@@ -189,7 +189,7 @@ class TrainingEstimator(Settings, Estimator):
         return self._made(
             learnt, feature_cols=given["feature_cols"], label_cols=given["label_cols"], input_shapes=shapes,
             output_shape=shape, batch_size=job.val_batch_size, history=history, run_id=run_id,
-        )._resetUid(f"{self._made.__name__}_{self.uid.rpartition('_')[2]}")  # fmt: skip
+        ).with_uid(f"{self._made.__name__}_{self.uid.rpartition('_')[2]}")  # fmt: skip
 
     def _look_at(self, reader: ParquetReader, job: TrainingSpec, processes: int) -> None:
         """Read a row here, so that columns that cannot be used are named before processes are started."""

@@ -205,7 +205,7 @@ class _Reader(MLReader[Any]):
             symbol, params = (os.path.join(scratch, name) for name in (_SYMBOL, _PARAMS))
             block = SymbolBlock.imports(symbol, metadata["networkInputs"], params)
         model = self._kind(self._kind._around(block))
-        model._resetUid(metadata["uid"])
+        model.with_uid(metadata["uid"])
         DefaultParamsReader.getAndSetParams(model, metadata)
         return model
 
@@ -223,7 +223,7 @@ def _files(what: str, network: Block, shapes: Sequence[Sequence[int]]) -> tuple[
     with tempfile.TemporaryDirectory() as scratch:
         symbol, params = (os.path.join(scratch, name) for name in (_SYMBOL, _PARAMS))
         graph.symbol.save(symbol)
-        nd.save(params, {f"{'aux' if p.name in aux else 'arg'}:{p.name}": p._reduce() for p in graph.params})
+        nd.save(params, {f"{'aux' if p.name in aux else 'arg'}:{p.name}": p.reduce() for p in graph.params})
         return {os.path.basename(path): Path(path).read_bytes() for path in (symbol, params)}, graph.names
 
 

@@ -95,6 +95,10 @@ class Settings(Params):
         for param in [p for p in vars(cls).values() if isinstance(p, Param)]:
             _add_accessors(cls, param)
 
+    def with_uid(self, uid: str) -> Any:
+        """Take over an identity; returns the stage."""
+        return self._resetUid(uid)
+
     def _set(self, **given: Any) -> Any:
         known = [p.name for p in self.params]
         for name in given:

@@ -109,7 +109,7 @@ class Estimator:
 
     def _initialize(self, initializer: Any) -> None:
         params = self.net.collect_params()
-        missing = [p for p in params.values() if p._data is None and not p._deferred_init]
+        missing = [p for p in params.values() if not p.is_initialized and not p.is_deferred]
         if not missing:
             if initializer is not None:
                 warnings.warn(

@@ -75,7 +75,7 @@ class SyncBatchNorm(BatchNorm):
         super()._prepare(op, operands, **params, ndev=self._num_devices or 1, key=self.prefix)
 
     def _count_devices(self) -> None:
-        if self.gamma._data is None and not self.gamma._deferred_init:
+        if not self.gamma.is_initialized and not self.gamma.is_deferred:
             return
         here, processes = len(self.gamma.list_ctx()), parallel.size() if parallel.is_initialized() else 1
         if self._num_devices is not None and self._num_devices != here * processes:
