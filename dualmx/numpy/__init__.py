@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as onp
 
-from . import fallback, indexing, linalg, methods, operators, protocol, random, submodules  # noqa: F401
+from . import fallback, indexing, linalg, methods, operators, protocol, random, submodules, symbols  # noqa: F401
 from .creation import *  # noqa: F403
 from .elementwise import FUNCTIONS, around, nan_to_num, round, round_  # noqa: F401
 from .fallback import set_printoptions  # noqa: F401

@@ -17,6 +17,7 @@ from ..ndarray.ndarray import NDArray
 from ..op.registry import OPS, Call
 from ..symbol import Symbol
 from .np_ndarray import as_np_class, ndarray
+from .np_symbol import as_np, make_node, split_outputs
 
 SCALAR_TYPES = (int, float, bool, onp.number, onp.bool_)
 _calls: dict[Any, Call] = {}
@@ -87,8 +88,6 @@ def call_op(name: str, *arrays: NDArray, out: Any = None, **params: Any) -> Any:
 def call_op_all(name: str, *arrays: NDArray, **params: Any) -> list[Any]:
     """Return all visible results of an operator on arrays."""
     if is_symbolic(arrays):
-        from .symbols import split_outputs
-
         return split_outputs(symbol_node(name, arrays, params, None))
     call = cached_call(name, params)
     return [as_np_class(a) for a in invoke(call, arrays)[: call.n_visible]]
@@ -102,16 +101,12 @@ def is_symbolic(arrays: Sequence[Any]) -> bool:
 def cast_symbol(value: Any) -> Any:
     """Return an argument that may be a classic symbol as one with NumPy semantics."""
     if type(value) is Symbol:
-        from .symbols import as_np
-
         return as_np(value)
     return value
 
 
 def symbol_node(name: str, inputs: Sequence[Any], params: dict[str, Any], out: Any) -> Any:
     """Return the node of an operator on symbols."""
-    from .symbols import make_node
-
     if out is not None:
         raise ArgumentTypeError(f"{name}: out= needs an array; a symbol has no values to write")
     return make_node(name, inputs, params)

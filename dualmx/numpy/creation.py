@@ -113,9 +113,7 @@ def full(
     c_order(order, "full")
     lengths = shape_of(shape, "full")
     if isinstance(fill_value, NDArray):
-        from .manipulation import broadcast_to
-
-        found = broadcast_to(as_array(fill_value, "full", "fill_value"), lengths)
+        found = call_op("_npi_broadcast_to", as_array(fill_value, "full", "fill_value"), shape=lengths)
         return write_out(found if dtype is None else found.astype(dtype, copy=False), out, "full")
     if dtype is None and isinstance(fill_value, (bool, onp.bool_)):
         dtype = "bool"

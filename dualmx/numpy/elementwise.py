@@ -14,8 +14,10 @@ from ..ndarray.ndarray import NDArray
 from ..ndarray.operators import ScalarCalls
 from ..op.registry import OPS, Call
 from ..symbol import Symbol
-from .call import as_array, cast, is_number, is_symbolic, store, symbol_node
+from .call import as_array, call_op, cast, is_number, is_symbolic, store, symbol_node
+from .creation import array, zeros_like
 from .np_ndarray import as_np_class, ndarray
+from .np_symbol import scalar_params
 
 # name: operator, what it computes
 UNARY: dict[str, tuple[str, str]] = {
@@ -107,12 +109,9 @@ def operator_names(name: str) -> tuple[str, str, str]:
 
 def _masked(result: Any, where: Any, out: Any, what: str) -> Any:
     """Return the result where a mask is true, elsewhere the old values of `out` (0 without `out`)."""
-    from .creation import array, zeros_like
-    from .searching import where as choose
-
     mask = array(where, dtype="bool")
     base = out if out is not None else zeros_like(result)
-    return choose(mask, result, cast(base, result.dtype))
+    return call_op("_npi_where", mask, result, cast(base, result.dtype))
 
 
 def _run_with_ufunc_kwargs(call: Call, ins: tuple[NDArray, ...], out: Any, kwargs: dict[str, Any]) -> Any:
@@ -171,8 +170,6 @@ def unary(name: str, op_name: str, what: str) -> Callable[..., Any]:
 
 
 def _binary_with_symbol(calls: ScalarCalls, number: Any, turned: bool) -> Call:
-    from .symbols import scalar_params
-
     return calls.op.call(**scalar_params(number, turned))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as onp
@@ -90,6 +91,7 @@ divmod, float_power, frexp, heaviside, modf, positive, signbit, spacing = (
 )
 
 
+@cache
 def find(name: str) -> Any:
     """Return the function called `name` that falls back on NumPy, None if there is none."""
     if name in TYPES:

@@ -25,6 +25,7 @@ from .call import (
     shape_of,
     write_out,
 )
+from .elementwise import FUNCTIONS
 from .np_ndarray import as_np_class, ndarray
 
 
@@ -390,8 +391,6 @@ def meshgrid(*xi: Any, **kwargs: Any) -> list[ndarray]:
 
 def clip(a: Any, a_min: Any, a_max: Any, out: Any = None) -> ndarray:
     """Return `a` limited to [`a_min`, `a_max`]; a bound is a number, an array or None."""
-    from .elementwise import FUNCTIONS
-
     x = as_array(a, "clip")
     if a_min is None and a_max is None:
         raise ArgumentError("clip: a_min and a_max are None: expected at least one bound")

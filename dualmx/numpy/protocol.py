@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as onp
 
 from ..core.errors import ArgumentTypeError
+from . import linalg
 from .call import target
 from .fallback import from_host, to_host
+from .functions import find
 from .np_ndarray import ndarray
 
 # NumPy's own names of functions that have another here.
@@ -17,12 +18,8 @@ RENAMED = {"conjugate": "positive", "concat": "concatenate", "permute_dims": "tr
 ARRAY = (ndarray, onp.ndarray, onp.generic)
 
 
-def _room() -> Any:
-    return sys.modules[str(__package__)]
-
-
 def _function(name: str) -> Any:
-    return getattr(_room(), RENAMED.get(name, name), None)
+    return find(RENAMED.get(name, name))
 
 
 def _to_np_arrays(value: Any) -> Any:
@@ -61,7 +58,8 @@ def array_function(self: ndarray, func: Any, types: Any, args: tuple[Any, ...], 
         return NotImplemented
     name = func.__name__
     room = (func.__module__ or "").partition("numpy.")[2]
-    own = _function(name) if room not in ("linalg", "fft", "random") else _lookup_function(room, name)
+    # Functions of `numpy.fft` and `numpy.random` have no counterpart here.
+    own = getattr(linalg, name, None) if room == "linalg" else None if room in ("fft", "random") else _function(name)
     if own is not None and own is not func:
         try:
             return own(*_to_np_arrays(args), **{k: _to_np_arrays(v) for k, v in kwargs.items()})
@@ -75,11 +73,6 @@ def array_function(self: ndarray, func: Any, types: Any, args: tuple[Any, ...], 
         out[...] = found
         return out
     return found
-
-
-def _lookup_function(room: str, name: str) -> Any:
-    found = getattr(_room(), room, None)
-    return getattr(found, name, None) if room == "linalg" else None
 
 
 ndarray.__array_ufunc__ = array_ufunc  # type: ignore[method-assign, attr-defined]

@@ -9,6 +9,7 @@ import numpy as onp
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, UnsupportedError
 from .call import as_array, axes_of, axis_of, call_op, call_op_all, is_number, is_symbolic, write_out
+from .creation import array, full_like
 from .np_ndarray import ndarray
 
 
@@ -24,10 +25,7 @@ def _masked(a: ndarray, where: Any, neutral: Any) -> ndarray:
     """Return `a` with `neutral` where the mask is false."""
     if where is True or where is None:
         return a
-    from .creation import array, full_like
-    from .searching import where as choose
-
-    return choose(array(where, dtype="bool"), a, full_like(a, neutral))
+    return call_op("_npi_where", array(where, dtype="bool"), a, full_like(a, neutral))
 
 
 def sum(

@@ -11,6 +11,7 @@ from ..ndarray.handle import invoke
 from ..ndarray.value_checks import check_later
 from ..op.registry import OPS
 from .call import as_array, axis_of, call_op, call_op_all, cast, is_number, is_symbolic
+from .indexing import _spec, normalize_index
 from .manipulation import concatenate, ravel
 from .np_ndarray import as_np_class, ndarray
 
@@ -224,8 +225,6 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> ndarray:
 
 def _put(a: ndarray, key: tuple[Any, ...], value: ndarray) -> ndarray:
     """Return `a` with `value` at `key`, differentiable in both."""
-    from .indexing import _spec, normalize_index
-
     spec, arrays = _spec(a, normalize_index(key, a.shape))
     call = OPS["_advanced_set"].call(spec=spec, num_args=2 + len(arrays))
     return as_np_class(invoke(call, (a, value, *arrays))[0])

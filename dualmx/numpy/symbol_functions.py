@@ -9,9 +9,10 @@ from ..core.errors import ArgumentTypeError, UnsupportedError
 from ..op.numpy_names import BY_NUMPY
 from ..symbol import Symbol
 from ..symbol.attributes import NameManager
+from . import manipulation
 from .call import axes_of, is_number
+from .np_symbol import as_np, make_node, split_outputs
 from .reductions import _name as dtype_name
-from .symbols import as_np, make_node, split_outputs
 
 
 def _by_numpy(kind: str, x: Any, params: dict[str, Any], **further: str) -> Any:
@@ -153,12 +154,10 @@ def pad(x: Any, pad_width: Any = None, mode: str = "constant", **kwargs: Any) ->
     """Return a node of `x` widened by a pair of lengths for each axis, a tuple of tuples; see `mx.np.pad`."""
     if not isinstance(pad_width, tuple):
         raise ArgumentTypeError(f"pad: pad_width={pad_width!r}: expected a tuple")
-    from .manipulation import pad as padded
-
     if mode == "constant":
         # MXNet takes a number for this kind of node twice.
         NameManager.current.get(None, "pad")
-    return padded(as_np(x), pad_width, mode, **kwargs)
+    return manipulation.pad(as_np(x), pad_width, mode, **kwargs)
 
 
 def _named(operator: str, hint: str) -> Callable[..., Any]:

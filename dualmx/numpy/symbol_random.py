@@ -19,7 +19,7 @@ from ..op.registry import OPS
 from ..symbol import Symbol
 from ..symbol.symbol import create
 from .call import is_number
-from .symbols import as_np, make_node
+from .np_symbol import as_np, make_node
 
 
 def sampler_node(

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.errors import ArgumentError
 from ..namespace.generate import symbol_function
-from ..numpy.symbols import as_np, make_node, split_outputs
+from ..numpy.np_symbol import as_np, make_node, split_outputs
 from ..op.numpy_names import WRITTEN
 from ..op.registry import OPS
 from .operators import NAMES

@@ -59,8 +59,6 @@ _OWN = {
     sym: ("from .symbol import Symbol",),
     np: ("from ..ndarray.ndarray import NDArray", "from .np_ndarray import ndarray"),
 }
-# Modules of `numpy` that the first use of symbols loads: a stub file must not depend on what was used before.
-LOADED_LATER = ("symbol_functions", "symbol_random", "symbols")
 _THIRD_PARTY = (("jax", "import jax"), ("np", "import numpy as np"))
 
 
@@ -311,7 +309,7 @@ def np_stub() -> tuple[str, list[str]]:
     for name in dir(np):
         value: Any = getattr(np, name, None)
         source = str(getattr(value, "__module__", ""))
-        if name.startswith("_") or name in ("FUNCTIONS", "NDArray", *LOADED_LATER) or source == "__future__":
+        if name.startswith("_") or name in ("FUNCTIONS", "NDArray") or source == "__future__":
             continue
         if isinstance(value, ModuleType):
             if value.__name__ == f"{np.__name__}.{name}":
