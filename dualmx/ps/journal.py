@@ -79,7 +79,7 @@ class Journal:
             if self._generation:
                 snapshot = self._path(self._generation, "snapshot")
                 self._set_limit(snapshot.stat().st_size)
-                yield from self._complete_record(snapshot)
+                yield from self._snapshot_records(snapshot)
             journal = self._path(self._generation, "journal")
             end = 0
             if journal.exists():
@@ -111,12 +111,18 @@ class Journal:
                 if message is not None:
                     yield at, message
 
-    def _complete_record(self, path: Path) -> Iterator[Message]:
-        end = 0
-        for at, message in self._positions(path):
-            end = at
-            yield message
-        if end != path.stat().st_size:
+    def _snapshot_records(self, path: Path) -> Iterator[Message]:
+        """The records of a snapshot, which are numbered from 1; an empty one tells the end.
+
+        Those of earlier versions have no numbers, and no end but that of the file.
+        """
+        end, is_whole = 0, False
+        for count, (at, message) in enumerate(self._positions(path), 1):
+            is_end = message.request == count and not message.meta
+            end, is_whole = at, is_end or not message.request
+            if not is_end:
+                yield message
+        if not is_whole or end != path.stat().st_size:
             raise self.content.error(f"damaged snapshot {path.name}", end)
 
     def append(self, meta: dict[str, Any], payload: Iterable[Any] = ()) -> bool:
@@ -176,7 +182,10 @@ class Journal:
         """Replace the journal by a snapshot, or keep it; return its size."""
         out = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
-            size = sum(_write(out, encode(Message(NOTICE, 0, meta, payload), True)) for meta, payload in records)
+            size = number = 0
+            for number, (meta, payload) in enumerate(records, 1):
+                size += _write(out, encode(Message(NOTICE, number, meta, payload), True))
+            size += _write(out, encode(Message(NOTICE, number + 1), True))
             os.fsync(out)
         finally:
             os.close(out)

@@ -17,7 +17,7 @@ from dualmx.ps.journal import Journal
 from dualmx.ps.server import KVServer, Record
 from dualmx.ps.sparse_rows import dense
 from dualmx.ps.store import Shard, Store
-from dualmx.ps.van.frame import Message
+from dualmx.ps.van.frame import NOTICE, Message, encode
 from dualmx.ps.van.simulator import SimNetwork
 from dualmx.ps.worker import KVWorker, OpenFuture
 
@@ -313,3 +313,24 @@ def test_a_snapshot_that_is_not_whole_is_refused(tmp_path: Path) -> None:
         snapshot.write_bytes(part)
         with pytest.raises(FormatError, match="damaged snapshot"):
             list(Journal(tmp_path, 0).replay())
+    # One that ends with a record, lacks one, or goes on behind its end.
+    first_end = len(_frame(1, 0))
+    assert whole.startswith(_frame(1, 0) + _frame(2, 1))
+    for part in (b"", whole[:first_end], whole[: 2 * first_end], whole[first_end:], whole + whole[:first_end]):
+        snapshot.write_bytes(part)
+        with pytest.raises(FormatError, match="damaged snapshot"):
+            list(Journal(tmp_path, 0).replay())
+
+
+def test_a_snapshot_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    snapshot = tmp_path / "server-0.1.snapshot"
+    snapshot.write_bytes(_frame(0, 0) + _frame(0, 1))
+    assert [m.meta["i"] for m in Journal(tmp_path, 0).replay()] == [0, 1]
+    snapshot.write_bytes(_frame(0, 0) + _frame(0, 1)[:-1])
+    with pytest.raises(FormatError, match="damaged snapshot"):
+        list(Journal(tmp_path, 0).replay())
+
+
+def _frame(number: int, i: int) -> bytes:
+    """A record of a snapshot, which has a number from 1, or 0 in those of earlier versions."""
+    return b"".join(encode(Message(NOTICE, number, {"op": "n", "i": i}, [np.full(50, i, np.float32)]), True))
