@@ -150,6 +150,11 @@ class Postoffice:
 
     # -- connections that break
 
+    @property
+    def reconnect_seconds(self) -> float:
+        """For how long a member tries to connect to another one again, and is waited for if it lives."""
+        return max(self.job.heartbeat_timeout, 1.0)
+
     def reconnect_or_fail(
         self, peer: Peer, link: int, reason: str, waits: bool, hello: dict[str, Any], lost: Callable[[str], None]
     ) -> None:
@@ -167,7 +172,7 @@ class Postoffice:
     def _reconnect_loop(
         self, peer: Peer, reason: str, waits: bool, hello: dict[str, Any], lost: Callable[[str], None]
     ) -> None:
-        until = time.monotonic() + (self.job.restart_timeout if waits else max(self.job.heartbeat_timeout, 1.0))
+        until = time.monotonic() + (self.job.restart_timeout if waits else self.reconnect_seconds)
         while not self._closed and not peer.failure:
             try:
                 link = self._van.connect(peer.address, 0.2, patient=False)

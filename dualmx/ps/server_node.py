@@ -143,6 +143,7 @@ class ServerNode(Postoffice):
     def _down(self, link: int, reason: str, sure: bool) -> None:
         rank = self.kv.ranks.pop(link, None)
         if rank is not None and self.kv.clients[rank].link == link:
+            self._unreachable.pop(rank, None)  # it was here until now, however often it had gone before
             sure = sure or reason.startswith(NO_HEARTBEAT) or time.monotonic() - self._suspected.get(rank, -9.0) < 2.0
             self._mark_unreachable(rank, f"worker {rank} died: {reason}", sure)
 
@@ -157,7 +158,9 @@ class ServerNode(Postoffice):
         if sure and not waits:
             self._give_up(rank, reason)
         elif rank not in self._unreachable:
-            patience = self.job.restart_timeout if waits else RECONNECT_SECONDS
+            patience = self.job.restart_timeout if waits else self.reconnect_seconds
+            if not waits and ("scheduler", 0) in self.dead_peers:  # which would tell if it saw the worker go as well
+                patience = RECONNECT_SECONDS
             self._unreachable[rank] = (time.monotonic() + patience, reason)
             if waits:
                 _log.warning("server %d: %s; waiting for its return", self.rank, reason)
@@ -180,7 +183,7 @@ class ServerNode(Postoffice):
 
     def _mark_suspect(self, rank: int) -> None:
         self._suspected[rank] = time.monotonic()
-        if rank in self._unreachable:
+        if rank in self._unreachable and not self._connected(rank):
             self._mark_unreachable(rank, self._unreachable[rank][1], True)
 
     def on_member_back(self, role: str, rank: int, address: dict[str, Any]) -> None:

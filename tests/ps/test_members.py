@@ -23,6 +23,7 @@ from dualmx.ps.journal import Journal
 from dualmx.ps.van import handshake, shared_memory, socket_van, sockets
 from dualmx.ps.van.frame import NOTICE, Message, encode
 from dualmx.ps.van.handshake import load_secret, user_secret_path
+from dualmx.ps.van.van import RECONNECT_SECONDS
 
 SECRET = b"a secret of the tests, long enough"
 
@@ -67,7 +68,7 @@ class Running:
 
     def join(self, *names: str) -> None:
         for name in names:
-            self.threads[name].join(15)
+            self.threads[name].join(60)
             assert not self.threads[name].is_alive(), f"{name} hangs"
 
     def end(self) -> None:
@@ -224,6 +225,81 @@ def test_connections_that_break_all_the_time_change_no_bit(two: Running) -> None
         expected = pushed[0] + pushed[1]
     assert not two.errors and cut[0] > 5
     assert all(value.tobytes() == expected.tobytes() for value in last)
+
+
+class Cut:
+    """A job of one worker and one server whose connection breaks; it is made again when `may_connect` is set."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, silence: float = 5.0):
+        self.running = running = Running(1, 1, silence=silence)
+        running.scheduler()
+        nodes: list[ServerNode] = []
+        job = replace(running.job, role="server", task=0)
+        running.go("server 0", lambda: (nodes.append(ServerNode(job)), nodes[0].run()))  # type: ignore[func-returns-value]
+        running.worker(0)
+        running.join("worker 0")
+        self.worker, self.server = running.workers[0], nodes[0]
+        self.may_connect, connect = threading.Event(), self.worker._van.connect
+
+        def held(*arguments: Any, **named: Any) -> int:
+            assert self.may_connect.wait(10)
+            return connect(*arguments, **named)
+
+        monkeypatch.setattr(self.worker._van, "connect", held)
+
+    def cut(self) -> None:
+        """Break the connection, and wait until the server has seen it."""
+        client = self.server.kv.clients[0]
+        link = self.worker._van._links[self.worker._servers[0].link]  # type: ignore[attr-defined]
+        link.sock.shutdown(socket.SHUT_RDWR)
+        wait_until(lambda: client.link not in self.server.kv.ranks)
+        with self.server._serve_lock:  # it has done what it does then
+            assert 0 in self.server._unreachable
+
+    def connect(self) -> None:
+        self.may_connect.set()
+        wait_until(lambda: self.server.kv.clients[0].link in self.server.kv.ranks)
+        self.may_connect.clear()
+
+    def end(self) -> None:
+        """The worker is served as before."""
+        self.may_connect.set()
+        self.worker.kv.open(0, True, "open").wait()
+        assert not self.server.kv.lost_workers
+        self.running.end()
+        assert not self.running.errors
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+def test_a_worker_that_is_slow_to_connect_again_lives_as_long_as_the_scheduler_hears_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job = Cut(monkeypatch)
+    job.cut()
+    time.sleep(4 * RECONNECT_SECONDS)
+    assert not job.server.kv.lost_workers
+    job.end()
+
+
+def test_each_connection_that_breaks_gives_a_worker_all_the_time_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dualmx.ps.server_node.HOUSEKEEPING", 1e9)
+    job = Cut(monkeypatch)
+    job.cut()
+    job.connect()
+    job.server._unreachable[0] = (0.0, "it came back, and nobody has looked since")
+    job.cut()
+    job.server._check()
+    assert not job.server.kv.lost_workers
+    job.connect()
+    job.server._mark_suspect(0)  # the scheduler has lost it, which is connected here again
+    assert not job.server.kv.lost_workers
+    job.end()
 
 
 def test_the_job_must_come_together(monkeypatch: pytest.MonkeyPatch) -> None:
