@@ -15,7 +15,7 @@ from tests.goldens.store import save  # noqa: E402
 
 NAMED = (
     "contrib control edge elementwise gluon graph image losses metric module nn np npx operators optimizer "
-    "quantization recurrent shape sparse vision zoo"
+    "quantization recurrent shape signature sparse vision zoo"
 ).split()
 # A name, and the module that says how it is recorded.
 RECORDINGS = {name: f"tests.goldens.{name}_cases" for name in NAMED} | {
