@@ -184,6 +184,8 @@ def test_module_fits_a_loop():
         (lambda a: sym.contrib.while_loop(lambda i: 1, lambda i: (i, i), a, 3), ArgumentTypeError, "cond returned 1"),
         (lambda a: sym.contrib.while_loop(lambda i: i, lambda i: (i, [i, i]), a, 3), ArgumentError, "nested"),
         (lambda a: sym.contrib.cond(3, lambda: a, lambda: a), ArgumentTypeError, "pred is 3"),
+        (lambda a: sym.contrib.cond(a, list, list), ArgumentError, "no output"),
+        (lambda a: sym.contrib.foreach(lambda x, s: (x, s), [], a), ArgumentError, "at least one symbol"),
         (lambda a: sym.contrib.cond(a, lambda: [a, a], lambda: a), ArgumentError, "2 outputs and else_func 1"),
     ],
 )

@@ -106,6 +106,43 @@ def test_a_wrong_graph_names_the_problem(nodes, heads, part):
         mx.sym.load_json(document(nodes, heads))
 
 
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"arg_nodes": None}, "missing field 'arg_nodes'"),
+        ({"arg_nodes": [1]}, "'arg_nodes' lists node 1 .*no variable"),
+        ({"arg_nodes": [0, 2]}, "index 2"),
+        ({"arg_nodes": [-1]}, "index -1"),
+        ({"attrs": {"mxnet_version": ["int"]}}, "a pair like"),
+        ({"attrs": {"mxnet_version": ["int", "10901"]}}, "mxnet_version"),
+        ({"heads": None}, "'heads'"),
+        ({"nodes": None}, "'nodes'"),
+    ],
+)
+def test_a_wrong_document_names_the_field(changes, part):
+    doc = {**json.loads(document([X, on_x("relu")], [(1, 0, 0)])), **changes}
+    with pytest.raises(mx.MXNetError, match=part):
+        mx.sym.load_json(json.dumps({k: v for k, v in doc.items() if v is not None}))
+
+
+@pytest.mark.parametrize(
+    ("node", "part"),
+    [
+        ({**on_x("relu"), "subgraphs": [{}]}, "this operator has no subgraphs"),
+        ({**on_x("BatchNorm"), "inputs": [[0, 0, 0]] * 3 + [[1, 0, 0]] * 2}, "index 1"),
+    ],
+)
+def test_a_wrong_node_names_the_problem(node, part):
+    with pytest.raises(mx.MXNetError, match=part):
+        mx.sym.load_json(document([X, node], [(1, 0, 0)]))
+
+
+def test_a_state_that_is_a_result_is_refused():
+    nodes = [X, {**on_x("relu"), "name": "r"}, {**on_x("BatchNorm"), "inputs": [[0, 0, 0]] * 4 + [[1, 0, 0]]}]
+    with pytest.raises(mx.MXNetError, match="input 'moving_var' is a state, but no variable feeds it"):
+        mx.sym.load_json(document(nodes, [(2, 0, 0)]))
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", '{"nodes": []}', "{}", "[" * 100000, '{"nodes": 3}'])
 def test_what_is_no_graph_raises(text):
     with pytest.raises(mx.MXNetError):
