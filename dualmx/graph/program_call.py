@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import numpy as np
 
+from ..core.errors import MXNetError
 from ..op.lowering_context import REMAT_NAME
 from ..op.registry import Call, Op
 from ..op.schema import UNTYPED, Input
+from ..op.shape_functions import Results
 from .interpreter import JaxExecutor, run
 from .program import Instr, Program, program_of_states, with_checkpoints
 from .trie import OP, State, Value
@@ -62,6 +63,24 @@ class ProgramCall(Call):
     def program_for(self, inputs: Sequence[Any]) -> Program:
         """Return the program for inputs of these shapes."""
         return self.program if self.complete is None else self.complete(inputs)
+
+    def infer(self, avals: tuple[Any, ...]) -> Results:
+        """Infer step by step, so that what is known of each operator serves."""
+        got = self.avals.get(avals)
+        if got is not None:
+            return got
+        program = self.program_for([jax.ShapeDtypeStruct(s, d) for s, d in avals])
+        known = dict(enumerate(avals))
+        try:
+            for step in program.steps:
+                assert isinstance(step, Instr)
+                known.update(zip(step.outs, step.call.infer(tuple([known[slot] for slot in step.ins])), strict=True))
+        except MXNetError:
+            return super().infer(avals)  # whose errors name the program
+        got = tuple([known[slot] for slot in program.outputs])
+        self._check_states(avals, got)
+        self.avals[avals] = got
+        return got
 
     def _run(self, *data: Any, key: Any = None) -> tuple[Any, ...]:
         """Run the program on JAX values; the n-th random step draws from fold_in(key, n)."""
@@ -119,7 +138,7 @@ class GradCall(Call):
         """Run the steps forward from the input values, then backward."""
         return tuple(run(self.program, inputs, JaxExecutor(keys.__getitem__, runtime)))
 
-    def infer(self, avals: tuple[Any, ...]) -> tuple[tuple[tuple[int, ...], np.dtype], ...]:
+    def infer(self, avals: tuple[Any, ...]) -> Results:
         """Gradients have the shapes and dtypes of what they are taken with respect to."""
         assert self.program.avals is not None
         return tuple((v.shape, v.dtype) for v in map(self.program.avals.__getitem__, self.program.outputs))

@@ -15,6 +15,7 @@ import numpy as np
 from ..core.dtypes import is_dtype, is_float
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from .schema import AUX, TENSOR, UNTYPED, Axes, Input, ParamField, read_schema, to_floats
+from .shape_functions import Results, ShapeFunctions
 from .traits import NO_TRAITS, StorageRule, Traits
 
 
@@ -261,7 +262,7 @@ class Call:
 
     __slots__ = (
         "op", "params", "train", "n_outputs", "n_visible", "n_aux", "n_results", "n_runtime", "aux_offsets", "static",
-        "avals", "other_mode", "has_key", "n_keys", "is_simple", "joint",
+        "avals", "shape_functions", "other_mode", "has_key", "n_keys", "is_simple", "joint",
         "__weakref__",
     )  # fmt: skip
 
@@ -286,7 +287,8 @@ class Call:
         self.n_keys = int(op.has_key)
         self.is_simple = self.n_results == 1 and not (self.n_aux or self.n_keys or self.n_runtime or op.dynamic)
         self.joint = op.is_collective is not None and op.is_collective(ns, train)
-        self.avals: dict[Any, tuple[Any, ...]] = {}
+        self.avals: dict[Any, Results] = {}
+        self.shape_functions: ShapeFunctions | None = None  # made for the second kind of inputs
         self.other_mode: Call | None = None
 
     def __reduce__(self) -> Any:
@@ -342,32 +344,41 @@ class Call:
             for n in self.op.runtime
         }
 
-    def infer(self, avals: tuple[Any, ...]) -> tuple[tuple[tuple[int, ...], np.dtype], ...]:
+    def infer(self, avals: tuple[Any, ...]) -> Results:
         """Shapes and dtypes of all results for inputs given as `(shape, dtype)` pairs; cached; raises `MXNetError`."""
         got = self.avals.get(avals)
         if got is None:
             self.check_dtypes(avals)
-            structs = [jax.ShapeDtypeStruct(s, d) for s, d in avals]
             rates = [jax.ShapeDtypeStruct((), np.float32)] * self.n_runtime
             keys = [key_aval()] if self.op.has_key else []
 
-            def body(ins: list[Any], rates: list[Any], keys: list[Any]) -> tuple[Any, ...]:
-                return self.apply(ins, keys[0] if keys else None, rates)
+            def body(ins: list[Any]) -> Any:
+                return jax.eval_shape(lambda i, r, k: self.apply(i, k[0] if k else None, r), ins, rates, keys)
 
-            try:
-                with jax.enable_x64(True):
-                    res = jax.eval_shape(body, structs, rates, keys)
-            except MXNetError as e:
-                name = self.op.variant_of or self.op.name
-                text = str(e) if str(e).startswith(name) else f"{name}: {e}"
-                raise type(e)(text) from None
-            except (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError, KeyError) as e:
-                raise ArgumentError(self.describe(avals, str(e).split("\n\n")[0])) from e
-            got = tuple((tuple(r.shape), np.dtype(r.dtype)) for r in res)
-            if any(n < 0 for shape, _ in got for n in shape):
-                raise ArgumentError(self.describe(avals, f"the result would have shape {got[0][0]}"))
+            if self.avals and not self.joint:
+                if self.shape_functions is None:
+                    self.shape_functions = ShapeFunctions(self.avals)
+                got = self.shape_functions.infer(avals, body)
+            if got is None or any(n < 0 for shape, _ in got for n in shape):
+                got = self._infer_by_trace(avals, body)
             self._check_states(avals, got)
             self.avals[avals] = got
+        return got
+
+    def _infer_by_trace(self, avals: tuple[Any, ...], body: Callable[[list[Any]], Any]) -> Results:
+        """Infer by a trace with these sizes, whose errors name the operator and its inputs."""
+        try:
+            with jax.enable_x64(True):
+                res = body([jax.ShapeDtypeStruct(s, d) for s, d in avals])
+        except MXNetError as e:
+            name = self.op.variant_of or self.op.name
+            text = str(e) if str(e).startswith(name) else f"{name}: {e}"
+            raise type(e)(text) from None
+        except (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError, KeyError) as e:
+            raise ArgumentError(self.describe(avals, str(e).split("\n\n")[0])) from e
+        got = tuple((tuple(r.shape), np.dtype(r.dtype)) for r in res)
+        if any(n < 0 for shape, _ in got for n in shape):
+            raise ArgumentError(self.describe(avals, f"the result would have shape {got[0][0]}"))
         return got
 
     def _check_states(self, avals: Sequence[Any], results: Sequence[Any]) -> None:

@@ -26,6 +26,10 @@ UNSAFE_MODULES = {"pickle", "_pickle", "cPickle", "marshal", "dill", "cloudpickl
 UNSAFE = {"load", "loads", "Unpickler"}
 # A DataLoader and its own worker processes pickle to each other over inherited sockets and memory without a name.
 TRUSTS_ITS_OWN_CHILDREN = {"gluon/data/worker.py"}
+# Functions of sizes are made as source, from traces of this process only.
+RUNS_SOURCE_IT_GENERATES = {"op/symbolic_sizes.py"}
+# Symbols of `jax.export` have no public way to decide a comparison; tests/op/test_shape_functions.py says which parts.
+NEEDS_INTERNALS_OF_JAX = {"op/symbolic_sizes.py"}
 
 
 def relative(path: Path) -> str:
@@ -59,7 +63,7 @@ def test_only_compile_calls_jit() -> None:
 def test_public_jax_only() -> None:
     for path in FILES:
         text = path.read_text(encoding="utf-8")
-        assert "jax._src" not in text, relative(path)
+        assert "jax._src" not in text or relative(path) in NEEDS_INTERNALS_OF_JAX, relative(path)
         assert "jaxlib." not in text or room_of(path.relative_to(PACKAGE).parts) in ("cli.py", "compile"), relative(
             path
         )
@@ -68,6 +72,7 @@ def test_public_jax_only() -> None:
 def unsafe_calls(path: Path) -> Iterator[str]:
     modules: set[str] = set()  # what the unsafe modules are called here
     trusting = relative(path) in TRUSTS_ITS_OWN_CHILDREN
+    generating = relative(path) in RUNS_SOURCE_IT_GENERATES
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             modules |= {a.asname or a.name for a in node.names if a.name in UNSAFE_MODULES}
@@ -77,7 +82,7 @@ def unsafe_calls(path: Path) -> Iterator[str]:
     for node in ast.walk(tree(path)):
         place = f"{relative(path)}:{getattr(node, 'lineno', 0)}"
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            if node.func.id in ("eval", "exec", "__import__"):
+            if node.func.id in ("eval", "exec", "__import__") and not generating:
                 yield place
         # Mentioning is enough: a subclass of Unpickler, or a function handed on, can load as well.
         if isinstance(node, ast.Attribute) and node.attr in UNSAFE and not trusting:

@@ -1,0 +1,319 @@
+"""Tracing a body once for many sizes: sizes are symbols, and what was decided about them is a guard.
+
+The sizes of an application are symbols of `jax.export`; equal sizes are one symbol, 0 and 1 stand for themselves. Where
+JAX or the body asks what symbols cannot answer ("is n at least k?"), the sizes of the first application answer, and
+the answer becomes a condition on the sizes of later ones.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import jax
+import numpy as np
+from jax import export
+
+from ..core.errors import MXNetError
+
+_T = TypeVar("_T")
+Avals = Sequence[tuple[tuple[int, ...], np.dtype]]
+# Per input its dtype and, per axis, 0, 1, or -1-k for the k-th different size.
+Pattern = tuple[tuple[tuple[int, ...], np.dtype], ...]
+_MAX_FIXED_TRIALS = 12  # sizes and pairs of sizes that are tried as constants before all that a body asks for are
+
+
+def pattern_of(avals: Avals) -> tuple[Pattern, tuple[int, ...]]:
+    """Return which sizes are equal, and the different ones in order of appearance.
+
+    Example:
+        >>> import numpy as np
+        >>> f = np.dtype("float32")
+        >>> pattern_of([((2, 3, 1), f), ((3, 2), f)])
+        ((((-1, -2, 1), dtype('float32')), ((-2, -1), dtype('float32'))), (2, 3))
+    """
+    numbers: dict[int, int] = {}
+    rows = [
+        (tuple([n if n < 2 else numbers.setdefault(n, -1 - len(numbers)) for n in shape]), dtype)
+        for shape, dtype in avals
+    ]
+    return tuple(rows), tuple(numbers)
+
+
+class SymbolicTrace(NamedTuple):
+    """What a body gave for symbols.
+
+    Attributes:
+        result: what it returned.
+        names: the symbols' names, one for each different size.
+        guards: conditions on them, as Python source, under which the result holds.
+        fixed: numbers of the sizes that are constants in it.
+    """
+
+    result: Any
+    names: list[str]
+    guards: list[str]
+    fixed: frozenset[int]
+
+
+class NotSymbolic(Exception):
+    """A body cannot be traced without knowing all sizes."""
+
+
+class _Guards:
+    """What one trace asked about its symbols."""
+
+    def __init__(self, names: Sequence[str], sizes: Sequence[int], scope: Any):
+        self.sizes = dict(zip(names, sizes, strict=True))
+        self.scope = scope
+        self.conditions: dict[str, None] = {}
+
+    def value(self, size: Any) -> int:
+        return int(size._evaluate(self.sizes) if isinstance(size, _dim_expr) else size)
+
+    def require(self, condition: str) -> None:
+        self.conditions[condition] = None
+
+    def owns(self, size: Any) -> bool:
+        return isinstance(size, _dim_expr) and size.scope is self.scope
+
+
+class _Thread(threading.local):
+    """The guards of the trace under way in a thread."""
+
+    guards: _Guards | None = None
+
+
+_thread = _Thread()
+
+
+def _load_internals() -> tuple[Any, Any, Any]:
+    try:
+        from jax._src import core
+        from jax._src.export import shape_poly
+
+        needed = (
+            shape_poly._DimExpr, shape_poly._geq_decision, core.divide_shape_sizes,
+            core.InconclusiveDimensionOperation, shape_poly._DimExpr._evaluate, shape_poly._DimExpr._to_var,
+        )  # fmt: skip
+        assert all(needed)
+    except (ImportError, AttributeError):
+        return None, None, None
+    return core, shape_poly, shape_poly._DimExpr
+
+
+# Symbols of `jax.export` have no public way to decide what they cannot. Without these names all traces are concrete.
+_core, _poly, _dim_expr = _load_internals()
+is_available = _core is not None
+
+
+def _install_decisions() -> None:
+    """Let the symbols of a trace under way decide by its sizes; all other symbols are as before."""
+    decide_geq, as_int, equal, divide = (
+        _poly._geq_decision,
+        _dim_expr.__int__,
+        _dim_expr.__eq__,
+        _core.divide_shape_sizes,
+    )
+    inconclusive = _core.InconclusiveDimensionOperation
+
+    def geq(a: Any, b: Any, comparison: Any) -> bool:
+        try:
+            return decide_geq(a, b, comparison)
+        except inconclusive:
+            now = _thread.guards
+            if now is None:
+                raise
+            result = now.value(a) >= now.value(b)
+            now.require(f"({size_source(a)}) {'>=' if result else '<'} ({size_source(b)})")
+            return result
+
+    def to_int(self: Any) -> int:
+        try:
+            return as_int(self)
+        except inconclusive:
+            now = _thread.guards
+            if now is None or not now.owns(self):
+                raise
+            value = now.value(self)
+            now.require(f"({size_source(self)}) == {value}")
+            return value
+
+    def equals(self: Any, other: Any) -> Any:
+        result, now = equal(self, other), _thread.guards
+        if result or now is None or not now.owns(self):
+            return result
+        is_symbolic = now.owns(other)
+        if not is_symbolic and not isinstance(other, (int, np.integer)):
+            return result
+        # JAX takes what may differ for different: here it is what it was at first, under a guard.
+        result = now.value(self) == now.value(other)
+        if result or not _always_differ(self, other, is_symbolic):
+            now.require(f"({size_source(self)}) {'==' if result else '!='} ({size_source(other)})")
+        return result
+
+    def truth(self: Any) -> bool:
+        now = _thread.guards
+        if now is None or not now.owns(self):
+            return True
+        value = now.value(self)
+        if self._to_var() is None:
+            now.require(f"({size_source(self)}) {'!=' if value else '=='} 0")
+        return value != 0
+
+    def divide_sizes(a: Any, b: Any) -> Any:
+        try:
+            return divide(a, b)
+        except inconclusive:
+            now = _thread.guards
+            if now is None:
+                raise
+            over, under = math.prod(a), math.prod(b)
+            if now.value(over) % now.value(under):
+                raise
+            now.require(f"({size_source(over)}) % ({size_source(under)}) == 0")
+            return over // under
+
+    _poly._geq_decision, _core.divide_shape_sizes = geq, divide_sizes
+    _dim_expr.__int__, _dim_expr.__eq__, _dim_expr.__bool__ = to_int, equals, truth
+
+
+def _always_differ(size: Any, other: Any, is_symbolic: bool) -> bool:
+    """True for two symbols, whose sizes are different ones, and for a symbol and what no symbol stands for."""
+    if size._to_var() is None:
+        return False
+    return other._to_var() is not None if is_symbolic else other < 2
+
+
+def size_source(size: Any) -> str:
+    """Return a size as Python source over the names of its symbols."""
+    if not is_available or not isinstance(size, _dim_expr):
+        return str(int(size))
+    terms = []
+    for term, count in size._sorted_terms:
+        factors = []
+        for factor, power in term._factors:
+            if factor.var is not None:
+                text = factor.var
+            else:
+                a, b = (size_source(o) for o in factor.operands)
+                text = {
+                    "floordiv": f"(({a})//({b}))",
+                    "mod": f"(({a})%({b}))",
+                    "max": f"max({a},{b})",
+                    "min": f"min({a},{b})",
+                }[factor.operation]
+            factors += [text] * power
+        terms.append("*".join([str(count), *factors] if count != 1 or not factors else factors))
+    return f"({'+'.join(terms)})" if len(terms) != 1 else terms[0]
+
+
+def sizes_source(sizes: Sequence[Any]) -> str:
+    """Return several sizes as the source of a tuple."""
+    return "(" + "".join(size_source(n) + "," for n in sizes) + ")"
+
+
+_install_lock = threading.Lock()
+_is_installed = False
+
+
+def trace_symbolically(
+    body: Callable[[list[jax.ShapeDtypeStruct]], _T],
+    pattern: Pattern,
+    sizes: tuple[int, ...],
+    fixed: frozenset[int] = frozenset(),
+) -> SymbolicTrace:
+    """Trace a body for inputs of a pattern, with as many sizes free as it allows.
+
+    Args:
+        body: takes the abstract inputs.
+        pattern, sizes: see `pattern_of`.
+        fixed: numbers of sizes that are constants from the start.
+
+    Raises:
+        NotSymbolic: it needs all sizes, or this JAX has no symbols that can decide.
+        MXNetError: the body refused the inputs.
+    """
+    global _is_installed
+    if not is_available:
+        raise NotSymbolic
+    with _install_lock:
+        if not _is_installed:
+            _install_decisions()
+            _is_installed = True
+    use_as_index = False
+    while True:
+        try:
+            return _trace_once(body, pattern, sizes, fixed, use_as_index)
+        except MXNetError:
+            raise
+        except Exception as e:
+            if use_as_index or len(fixed) == len(sizes):
+                raise NotSymbolic(str(e)) from e
+            found = _trace_with_few_fixed(body, pattern, sizes, fixed)
+            if found is not None:
+                return found
+            use_as_index = True
+
+
+def _trace_with_few_fixed(
+    body: Callable[[list[jax.ShapeDtypeStruct]], _T], pattern: Pattern, sizes: tuple[int, ...], fixed: frozenset[int]
+) -> SymbolicTrace | None:
+    """Trace with one more constant size, or two; None if that is not enough."""
+    free = [k for k in range(len(sizes)) if k not in fixed]
+    choices = itertools.chain(itertools.combinations(free, 1), itertools.combinations(free, 2))
+    for more in itertools.islice(choices, _MAX_FIXED_TRIALS):
+        try:
+            return _trace_once(body, pattern, sizes, fixed.union(more), False)
+        except Exception:  # noqa: S112 - a body may raise anything where a size is not a number
+            continue
+    return None
+
+
+def _trace_once(
+    body: Callable[[list[jax.ShapeDtypeStruct]], _T],
+    pattern: Pattern,
+    sizes: tuple[int, ...],
+    fixed: frozenset[int],
+    use_as_index: bool,
+) -> SymbolicTrace:
+    names = [f"d{k}" for k in range(len(sizes))]
+    # A scope of its own: JAX's caches must not answer with the decisions of an earlier trace.
+    scope = export.SymbolicScope([f"{n} >= 2" for n in names])
+    symbols: list[Any] = list(export.symbolic_shape(",".join(names), scope=scope)) if names else []
+    symbols = [sizes[k] if k in fixed else s for k, s in enumerate(symbols)]
+    specs = [
+        jax.ShapeDtypeStruct(tuple(n if n >= 0 else symbols[-1 - n] for n in row), dtype) for row, dtype in pattern
+    ]
+    before, now = _thread.guards, _Guards(names, sizes, scope)
+    _thread.guards = now
+    if use_as_index:
+        # Only as a last attempt: with it, JAX's own questions whether a size is constant would fix every one.
+        _dim_expr.__index__ = _dim_expr.__int__
+    try:
+        with jax.enable_x64(True):
+            result = body(specs)
+    finally:
+        _thread.guards = before
+        if use_as_index:
+            del _dim_expr.__index__
+    guards = [f"{names[k]} == {sizes[k]}" for k in sorted(fixed)] + list(now.conditions)
+    return SymbolicTrace(result, names, guards, fixed)
+
+
+def guard_function(names: Sequence[str], guards: Sequence[str]) -> Callable[[tuple[int, ...]], bool]:
+    """Return the function that tells whether sizes satisfy guards."""
+    if not guards:
+        return lambda sizes: True
+    source = f"def guard(sizes):\n {''.join(n + ',' for n in names)} = sizes\n return {' and '.join(guards)}\n"
+    return define(source, "guard", {})
+
+
+def define(source: str, name: str, constants: dict[str, Any]) -> Any:
+    """Return a function of generated source, which may use `constants`."""
+    scope = dict(constants)
+    exec(compile(source, f"<generated {name}>", "exec"), scope)
+    return scope[name]
