@@ -22,7 +22,7 @@ from .symbolic_sizes import (
 
 Results = tuple[tuple[tuple[int, ...], np.dtype], ...]
 Body = Callable[[list[Any]], Any]
-_MAX_VARIANTS = 4  # shape functions of one pattern, after which its sizes are taken not to be free
+_MAX_VARIANTS = 8  # shape functions of one pattern, after which its sizes are taken not to be free
 
 
 class ShapeFunctions:

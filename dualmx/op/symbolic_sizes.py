@@ -7,6 +7,7 @@ the answer becomes a condition on the sizes of later ones.
 
 from __future__ import annotations
 
+import contextvars
 import itertools
 import math
 import threading
@@ -244,6 +245,34 @@ def trace_symbolically(
         if not _is_installed:
             _install_decisions()
             _is_installed = True
+    return _run_apart(lambda: _trace_freely(body, pattern, sizes, fixed))
+
+
+def _run_apart(fn: Callable[[], _T]) -> _T:
+    """Run a function in a thread of its own, and raise what it raises.
+
+    JAX leaves cycles of exceptions and frames behind where it meets symbols; they would hold the frames of all callers,
+    and with them arrays of the user.
+    """
+    outcome: list[Any] = []
+
+    def target() -> None:
+        try:
+            outcome.append(fn())
+        except Exception as e:
+            outcome.append(e.with_traceback(None))
+
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(target,), name="dualmx-trace")
+    thread.start()
+    thread.join()
+    if isinstance(outcome[0], Exception):
+        raise outcome[0]
+    return outcome[0]
+
+
+def _trace_freely(
+    body: Callable[[list[jax.ShapeDtypeStruct]], _T], pattern: Pattern, sizes: tuple[int, ...], fixed: frozenset[int]
+) -> SymbolicTrace:
     use_as_index = False
     while True:
         try:
@@ -252,7 +281,7 @@ def trace_symbolically(
             raise
         except Exception as e:
             if use_as_index or len(fixed) == len(sizes):
-                raise NotSymbolic(str(e)) from e
+                raise NotSymbolic(str(e)) from None
             found = _trace_with_few_fixed(body, pattern, sizes, fixed)
             if found is not None:
                 return found
