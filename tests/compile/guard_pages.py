@@ -15,13 +15,15 @@ import mmap
 import random
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
-from dualmx.compile.cpu.onednn import primitives
+from dualmx.compile.cpu.onednn import build, primitives
 from dualmx.compile.cpu.onednn.bindings import handlers
 
 _CHANNELS = (1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 20, 24, 31, 32, 33, 48, 63, 64, 65, 96, 100, 128, 130, 256)
@@ -116,7 +118,32 @@ def guarded(values: np.ndarray, at_end: bool) -> Iterator[np.ndarray]:
     yield copy  # the pages are unmapped with the last array that sees them
 
 
-def computing(path: Path | None = None) -> Any:
+_SCRATCH = """
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static int at_guard(void** area, size_t bytes) {
+  size_t page = sysconf(_SC_PAGESIZE), room = (bytes + page - 1) / page * page;
+  char* first = mmap(NULL, room + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (first == MAP_FAILED || mprotect(first + page, room, PROT_READ | PROT_WRITE)) return 1;
+  *area = first + page + room - bytes;
+  return 0;
+}
+#define posix_memalign(area, line, bytes) at_guard(area, bytes)
+#define free(area) (void)(area)
+"""
+
+
+def build_guarded(folder: Path) -> Path:
+    """Compile handlers whose scratch memory, too, ends at a page that nobody may touch."""
+    source = folder / "handlers.c"
+    source.write_text(_SCRATCH + build.SOURCE.read_text())
+    with mock.patch.object(build, "SOURCE", source):
+        return build.build()
+
+
+def computing(path: Path) -> Any:
     """The function of the compiled handlers that computes a convolution on three addresses."""
     compute = handlers(path).dualmx_onednn_compute
     compute.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_char_p]
@@ -147,9 +174,9 @@ def wrong(compute: Any, c: primitives.ConvSpec, seed: int, at_end: bool) -> str:
     return "" if error < _ACCURACY else f"wrong by {error:.2g} of the largest value"
 
 
-def _try(first: int, last: int, everything: bool) -> None:
+def _try(first: int, last: int, everything: bool, path: Path) -> None:
     """In a process that may die: print each seed before it is tried, and what is wrong after it."""
-    compute = computing()
+    compute = computing(path)
     for seed in range(first, last):
         c = convolution(seed)
         if primitives.faulty(c) and not everything:
@@ -163,18 +190,20 @@ def _try(first: int, last: int, everything: bool) -> None:
 def search(first: int, last: int, everything: bool = False) -> dict[int, str]:
     """What was found, by seed."""
     found: dict[int, str] = {}
-    while first < last:
-        command = [sys.executable, __file__, str(first), str(last), "--child", *(["--all"] if everything else [])]
-        done = subprocess.run(command, capture_output=True, text=True)
-        lines = done.stdout.splitlines()
-        found |= {int(seed): said for seed, _, said in (line.partition(" ") for line in lines) if said}
-        if not done.returncode:
-            break
-        if done.returncode > 0:
-            raise RuntimeError(done.stderr)
-        seed = int(lines[-1].split()[0])
-        found[seed] = f"died of signal {-done.returncode}"
-        first = seed + 1
+    with tempfile.TemporaryDirectory() as folder:
+        options = ["--child", str(build_guarded(Path(folder))), *(["--all"] if everything else [])]
+        while first < last:
+            command = [sys.executable, __file__, str(first), str(last), *options]
+            done = subprocess.run(command, capture_output=True, text=True)
+            lines = done.stdout.splitlines()
+            found |= {int(seed): said for seed, _, said in (line.partition(" ") for line in lines) if said}
+            if not done.returncode:
+                break
+            if done.returncode > 0:
+                raise RuntimeError(done.stderr)
+            seed = int(lines[-1].split()[0])
+            found[seed] = f"died of signal {-done.returncode}"
+            first = seed + 1
     return found
 
 
@@ -183,10 +212,10 @@ if __name__ == "__main__":
     parser.add_argument("first", type=int)
     parser.add_argument("last", type=int)
     parser.add_argument("--all", action="store_true")
-    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--child", type=Path, metavar="HANDLERS", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
-        _try(args.first, args.last, args.all)
+        _try(args.first, args.last, args.all, args.child)
     else:
         found = search(args.first, args.last, args.all)
         for seed, said in sorted(found.items()):

@@ -153,13 +153,14 @@ def test_many_arrays_between_guard_pages(isa, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text, isa", [(_POINTS, "AVX2"), (_DEPTH, "AVX512_CORE"), (_SPACED, "AVX512_CORE")])
-def test_what_is_left_to_xla_is_wrong_or_reads_beyond_its_arrays(text, isa):
+def test_what_is_left_to_xla_is_wrong_or_reads_beyond_its_arrays(text, isa, tmp_path):
     if isa == "AVX512_CORE" and "avx512bw" not in Path("/proc/cpuinfo").read_text():
         pytest.skip("this processor has no AVX-512")
     assert primitives.faulty(primitives.ConvSpec.parse(text))
-    # What lies beyond an array is by chance what a right result needs, now and then.
-    runs = (run(_COMPUTE + _VERDICT, text, build.target(), ONEDNN_MAX_CPU_ISA=isa) for _ in range(5))
-    assert any(done.returncode == -11 or "wrong by" in done.stdout for done in runs)
+    handlers = guard_pages.build_guarded(tmp_path)
+    # With several threads one leaves its part of the scratch memory for another's, and which came first is chance.
+    done = run(_COMPUTE + _VERDICT, text, handlers, ONEDNN_MAX_CPU_ISA=isa, OMP_NUM_THREADS="1")
+    assert done.returncode == -11 or "wrong by" in done.stdout, done.stderr
 
 
 def test_handlers_of_another_source_are_not_loaded(tmp_path, monkeypatch):
