@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +13,7 @@ from typing import Any
 import pytest
 
 import dualmx.distributed as dist
-from tests.parallel.test_exchanges import ENV, ROOT
+from tests import jobs
 
 Pair = tuple[dist.Store, dist.Store]
 
@@ -76,14 +74,12 @@ def test_keys_are_waited_for(pair: Pair) -> None:
     one.wait(["there", "late", "later"], timedelta(seconds=20))
     assert one.get("late") == b"2"
     later.join()
-    began = time.monotonic()
     with pytest.raises(dist.DistStoreError, match=r"wait: nobody set all of .* within 0.1 s; missing: 'never'"):
         one.wait(["there", "never"], timedelta(seconds=0.1))
     one.set_timeout(timedelta(seconds=0.1))
     assert one.timeout == timedelta(seconds=0.1)
-    with pytest.raises(dist.DistStoreError, match="get: nobody set"):
+    with pytest.raises(dist.DistStoreError, match="get: nobody set all of .* within 0.1 s"):
         one.get("never")
-    assert time.monotonic() - began < 10
 
 
 def test_counts_of_many_threads(pair: Pair) -> None:
@@ -195,13 +191,8 @@ print("finished")
 
 @pytest.mark.slow
 def test_processes_meet_by_stores(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", JOB]
-    both = [
-        subprocess.Popen([*command, str(rank), str(tmp_path / "files")], env=ENV, cwd=ROOT, stdout=subprocess.PIPE)
-        for rank in range(2)
-    ]
-    for process in both:
-        assert b"finished" in process.communicate(timeout=120)[0]
+    said = jobs.run_together([[jobs.PYTHON, "-c", JOB, rank, tmp_path / "files"] for rank in range(2)])
+    assert all("finished" in s for s in said)
 
 
 def test_stores_of_groups_are_checked() -> None:

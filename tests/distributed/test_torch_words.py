@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,8 +10,8 @@ import pytest
 import dualmx as mx
 import dualmx.distributed as dist
 from dualmx.gluon.parallel import AccumulatingTrainer, DivergenceCheck
+from tests import jobs
 from tests.horovod.test_eager_exchanges import launched
-from tests.parallel.test_wrapped_processes import ENV, ROOT
 
 
 def test_alone() -> None:
@@ -116,20 +114,11 @@ def test_copies_on_contexts_are_watched() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("job", "count"), [("torchlike", 3), ("periodic", 2)])
 def test_processes(job: str, count: int) -> None:
-    done = launched(count, f"tests/distributed/jobs/{job}.py")
-    assert done.returncode == 0 and done.stdout.count("finished") == count, done.stdout[-4000:] + done.stderr[-4000:]
+    launched(count, f"tests/distributed/jobs/{job}.py")
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("mpiexec") is None, reason="needs MPI")
 def test_started_by_mpiexec() -> None:
-    command = ["mpiexec", "--allow-run-as-root", "--oversubscribe", "-n", "3", sys.executable]
-    done = subprocess.run(
-        [*command, "tests/distributed/jobs/torchlike.py"],
-        env=ENV,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert done.returncode == 0 and done.stdout.count("finished") == 3, done.stdout[-4000:] + done.stderr[-4000:]
+    command = ["mpiexec", "--allow-run-as-root", "--oversubscribe", "-n", "3", jobs.PYTHON]
+    assert jobs.run(*command, "tests/distributed/jobs/torchlike.py").stdout.count("finished") == 3

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,7 +10,7 @@ import pytest
 
 import dualmx as mx
 import dualmx.horovod as hvd
-from tests.parallel.test_wrapped_processes import ENV, ROOT
+from tests import jobs
 
 
 @pytest.fixture
@@ -78,21 +76,16 @@ def test_misuse(begun: None) -> None:
         hvd.add_process_set(hvd.global_process_set)
 
 
-def launched(*command: str) -> subprocess.CompletedProcess[str]:
-    job = [sys.executable, "-m", "dualmx.launch", "-n", "2", "-s", "0", "--launcher", "local", sys.executable]
-    return subprocess.run([*job, *command], env=ENV, cwd=ROOT, capture_output=True, text=True, timeout=150)
-
-
 @pytest.mark.slow
 def test_two_processes() -> None:
-    done = launched("tests/horovod/jobs/horovod.py")
-    assert done.returncode == 0 and done.stdout.count("finished") == 2, done.stdout[-4000:] + done.stderr[-4000:]
+    done = jobs.run(*jobs.launcher(2), jobs.PYTHON, "tests/horovod/jobs/horovod.py")
+    assert done.stdout.count("finished") == 2
 
 
 @pytest.mark.slow
 def test_example() -> None:
-    done = launched("examples/coming_from/horovod_mnist.py", "--epochs", "1", "--fp16-allreduce")
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    script = ["examples/coming_from/horovod_mnist.py", "--epochs", "1", "--fp16-allreduce"]
+    done = jobs.run(*jobs.launcher(2), jobs.PYTHON, *script)
     said = done.stdout + done.stderr
     assert float(re.findall(r"Validation: accuracy=([\d.]+)", said)[0]) > 0.8
     sums = re.findall(r"sum of weights (\S+)", said)

@@ -6,8 +6,6 @@ import os
 import random
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,12 +15,11 @@ import pytest
 
 import dualmx as mx
 import dualmx.horovod as hvd
+from tests import jobs
 from tests.horovod.jobs import regrouped
-from tests.parallel.test_wrapped_processes import ENV, ROOT
-from tests.ps.test_restarts import members
 
 SAMPLES, EPOCHS = 3000, 2
-ELASTIC = ("-s", "0", "--launcher", "local", "--on-worker-death", "elastic")
+ELASTIC = ("--on-worker-death", "elastic")
 
 
 class Running:
@@ -30,13 +27,16 @@ class Running:
 
     def __init__(self, folder: Path, workers: int, *options: str, script: str = "tests/horovod/jobs/regrouped.py"):
         self.folder = folder
-        self.command = [sys.executable, script, str(folder), str(SAMPLES), str(EPOCHS)]
-        launch = [sys.executable, "-m", "dualmx.launch", "-n", str(workers), *ELASTIC, *options]
+        self.command = [jobs.PYTHON, script, folder, SAMPLES, EPOCHS]
         self.said = (folder / "said").open("w+")
-        self.started = [self.start([*launch, *self.command], ENV)]
+        self.started = [self.start(*jobs.launcher(workers, 0, *ELASTIC, *options))]
 
-    def start(self, command: list[str], env: dict[str, str]) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(command, env=env, cwd=ROOT, stdout=self.said, stderr=subprocess.STDOUT)
+    def start(self, *launch: str, env: jobs.Env | None = None) -> jobs.Process:
+        return jobs.start(*launch, *self.command, env=env, stdout=self.said)
+
+    def add(self, pid: int) -> None:
+        """Start one more process by hand, with the environment of another one."""
+        self.started.append(self.start(env={**jobs.environment(pid), "DMLC_TASK_ID": None}))
 
     def places(self) -> dict[int, tuple[int, int, int]]:
         """`(rank, size, step)` of the processes that live, by process id."""
@@ -49,10 +49,12 @@ class Running:
 
     def wait(self, done: Callable[[dict[int, tuple[int, int, int]]], bool], seconds: float = 120) -> dict[int, int]:
         """Wait until the places are as they should be; returns process ids by rank."""
-        until = time.monotonic() + seconds
-        while not done(self.places()):
-            assert time.monotonic() < until and self.started[0].poll() is None, f"{self.places()}\n{self.text()}"
-            time.sleep(0.05)
+
+        def ready() -> bool:
+            assert self.started[0].poll() is None, self.text()
+            return done(self.places())
+
+        jobs.wait_for(ready, seconds, lambda: f"{self.places()}\n{self.text()}")
         return {rank: pid for pid, (rank, _, _) in self.places().items()}
 
     def wait_for_size(self, size: int, more: int = 3) -> dict[int, int]:
@@ -83,9 +85,7 @@ class Running:
         return sorted([int(n) for n in sizes.split(",") if n] for _, _, sizes in found)
 
     def end(self) -> None:
-        for process in self.started:
-            process.terminate()
-            process.wait(20)
+        jobs.end(*self.started)
         self.said.close()
 
 
@@ -103,14 +103,14 @@ def assert_after(steps: int, weights: np.ndarray) -> None:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
-    jobs: list[Running] = []
+    started: list[Running] = []
 
     def begin(*args: object, **more: str) -> Running:
-        jobs.append(Running(tmp_path, *args, **more))  # type: ignore[arg-type]
-        return jobs[-1]
+        started.append(Running(tmp_path, *args, **more))  # type: ignore[arg-type]
+        return started[-1]
 
     yield begin
-    for job in jobs:
+    for job in started:
         job.end()
 
 
@@ -158,15 +158,12 @@ def test_a_process_beyond_the_first_number_joins(start: Callable[..., Running]) 
     """They exchange values in the midst of compiled programs as well."""
     job = start(1, "--env", "REGROUPED_NORM:sync")
     pids = job.wait_for_size(1)
-    lines = Path(f"/proc/{pids[0]}/environ").read_text().split("\0")
-    env = dict(line.split("=", 1) for line in lines if "=" in line)
-    env.pop("DMLC_TASK_ID")
-    job.started.append(job.start(job.command, env))
+    job.add(pids[0])
     two = job.wait_for_size(2)
     assert two[0] == pids[0] and "goes back" not in job.text()
     os.kill(two[1], signal.SIGKILL)
     job.wait_for_size(1)
-    job.started.append(job.start(job.command, env))
+    job.add(pids[0])
     job.wait_for_size(2)
     assert job.started.pop(1).wait(10) == -signal.SIGKILL
     assert job.finish(2) == [[], [2, 1, 2]]
@@ -176,10 +173,7 @@ def test_a_process_beyond_the_first_number_joins(start: Callable[..., Running]) 
 def test_too_few_wait_and_too_many_are_spare(start: Callable[..., Running]) -> None:
     job = start(2, "--min-np", "2", "--max-np", "2")
     pids = job.wait_for_size(2)
-    lines = Path(f"/proc/{pids[0]}/environ").read_text().split("\0")
-    env = dict(line.split("=", 1) for line in lines if "=" in line)
-    env.pop("DMLC_TASK_ID")
-    job.started.append(job.start(job.command, env))
+    job.add(pids[0])
     time.sleep(3)
     assert job.wait_for_size(2) == pids
     os.kill(pids[1], signal.SIGKILL)  # the spare one, or the one that is started again, takes its place
@@ -195,7 +189,7 @@ def test_processes_are_killed_at_any_moment(seed: int, start: Callable[..., Runn
     job = start(3)
     job.wait_for_size(3, 1)
     for _ in range(7):
-        workers = [pid for name, pid in members(job.started[0].pid).items() if name.startswith("worker")]
+        workers = [pid for name, pid in jobs.members(job.started[0].pid).items() if name.startswith("worker")]
         victim = rng.choice(workers)
         if job.places().keys() - {victim}:  # else there would be nobody who knows what was committed
             os.kill(victim, signal.SIGKILL)
@@ -207,20 +201,17 @@ def test_processes_are_killed_at_any_moment(seed: int, start: Callable[..., Runn
 
 @pytest.mark.slow
 def test_without_an_elastic_job_the_loss_is_an_error_that_says_so() -> None:
-    job = [sys.executable, "-m", "dualmx.launch", "-n", "2", "-s", "0", "--launcher", "local"]
-    command = [*job, sys.executable, "tests/horovod/jobs/broken.py"]
-    done = subprocess.run(command, env=ENV, cwd=ROOT, capture_output=True, text=True, timeout=100)
-    assert done.returncode == 128 + signal.SIGKILL
+    command = [*jobs.launcher(2), jobs.PYTHON, "tests/horovod/jobs/broken.py"]
+    done = jobs.run(*command, status=128 + signal.SIGKILL)
     for name in ("first", "in place", "begun", "object", "barrier", "run"):
-        assert re.search(rf"{name}: lost: .*process 1 died", done.stdout), (name, done.stdout + done.stderr)
+        assert re.search(rf"{name}: lost: .*process 1 died", done.stdout), name
     assert "the job is not elastic; start it by dualmx-launch -s 0 --on-worker-death elastic" in done.stdout
 
 
 @pytest.mark.slow
 def test_example() -> None:
-    job = [sys.executable, "-m", "dualmx.launch", "-n", "2", *ELASTIC]
-    command = [*job, sys.executable, "examples/coming_from/horovod_elastic.py", "--epochs", "1"]
-    done = subprocess.run(command, env=ENV, cwd=ROOT, capture_output=True, text=True, timeout=150)
+    script = ["examples/coming_from/horovod_elastic.py", "--epochs", "1"]
+    done = jobs.run(*jobs.launcher(2, 0, *ELASTIC), jobs.PYTHON, *script)
     said = re.findall(r"epoch 0: process (\d) of 2, accuracy ([\d.]+)", done.stdout)
-    assert done.returncode == 0 and {rank for rank, _ in said} == {"0", "1"}, done.stdout + done.stderr
+    assert {rank for rank, _ in said} == {"0", "1"}
     assert all(float(accuracy) > 0.7 for _, accuracy in said)

@@ -255,10 +255,8 @@ def test_which_datasets_get_a_fresh_process():
 @wrappers()
 def test_a_killed_worker_is_an_error(wrap):
     loader = DataLoader(wrap(Doomed()), 2, num_workers=2)
-    start = time.monotonic()
     with pytest.raises(MXNetError, match="ended unexpectedly"):
         list(loader)
-    assert time.monotonic() - start < 60
     with pytest.raises(MXNetError, match="ended unexpectedly"):
         list(loader)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,25 +11,26 @@ import pytest
 
 import dualmx as mx
 from dualmx.keras.distribute import Cluster, MultiWorkerMirroredStrategy, ParameterServerStrategy
-from tests.parallel.test_wrapped_processes import ENV, ROOT, free_address, run_together
+from tests import jobs
+from tests.jobs import free_address
 
-SCRIPT = "examples/coming_from/keras_mnist.py"
+SCRIPT = [jobs.PYTHON, "examples/coming_from/keras_mnist.py"]
 
 
 def config(task: str, index: int, **cluster: list[str]) -> dict[str, str]:
-    return {**ENV, "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": task, "index": index}})}
+    return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": task, "index": index}})}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [[], ["--loop"]], ids=["fit", "loop"])
 def test_workers_train_as_one(tmp_path: Path, how: list[str]) -> None:
     both = [free_address(), free_address()]
-    command = [SCRIPT, "--strategy", "workers", "--epochs", "1", "--rows", "600", *how, "--save"]
-    said = run_together(
-        [[*command, str(tmp_path / "two.params")]] * 2,
+    command = [*SCRIPT, "--strategy", "workers", "--epochs", "1", "--rows", "600", *how, "--save"]
+    said = jobs.run_together(
+        [[*command, tmp_path / "two.params"]] * 2,
         [config("chief", 0, chief=both[:1], worker=both[1:]), config("worker", 0, chief=both[:1], worker=both[1:])],
     )
-    run_together([[*command, str(tmp_path / "one.params")]])
+    jobs.run_together([[*command, tmp_path / "one.params"]])
     told = [re.findall(r"([\d.]+) right", s) for s in said]
     assert told[0] == told[1] and "epoch" in said[0].lower() and "epoch" not in said[1].lower()
     two, one = (mx.nd.load(str(tmp_path / f"{n}.params")) for n in ("two", "one"))
@@ -56,7 +55,9 @@ print([w.tolist() for w in model.get_weights()])
 @pytest.mark.slow
 def test_workers_end_with_the_same_moving_averages() -> None:
     both = [free_address(), free_address()]
-    one, two = run_together([["-c", NORMED]] * 2, [config("worker", k, worker=both) for k in range(2)])
+    one, two = jobs.run_together(
+        [[jobs.PYTHON, "-c", NORMED]] * 2, [config("worker", k, worker=both) for k in range(2)]
+    )
     assert one == two and len(one) > 40
 
 
@@ -64,9 +65,9 @@ def test_workers_end_with_the_same_moving_averages() -> None:
 @pytest.mark.parametrize("how", [[], ["--loop"]], ids=["fit", "loop"])
 def test_servers_keep_the_weights(how: list[str]) -> None:
     cluster = {"ps": [free_address(), free_address()], "worker": [free_address(), free_address()]}
-    command = [SCRIPT, "--strategy", "servers", "--epochs", "2", *how]
+    command = [*SCRIPT, "--strategy", "servers", "--epochs", "2", *how]
     tasks = [("ps", 0), ("ps", 1), ("worker", 0), ("worker", 1)]
-    said = run_together([command] * 4, [config(kind, k, **cluster) for kind, k in tasks])
+    said = jobs.run_together([command] * 4, [config(kind, k, **cluster) for kind, k in tasks])
     right = [float(re.findall(r"([\d.]+) right", s)[0]) for s in said[2:]]
     assert min(right) > 0.75 and "right" not in said[0] + said[1]
 
@@ -112,6 +113,4 @@ def test_strategies_that_do_not_fit_the_cluster(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.slow
 def test_example_on_virtual_devices() -> None:
-    command = [sys.executable, SCRIPT, "--epochs", "1", "--rows", "1000", "--devices", "2"]
-    done = subprocess.run(command, env=ENV, cwd=ROOT, capture_output=True, text=True, timeout=150)
-    assert done.returncode == 0 and " right" in done.stdout, done.stderr
+    assert " right" in jobs.run(*SCRIPT, "--epochs", 1, "--rows", 1000, "--devices", 2).stdout

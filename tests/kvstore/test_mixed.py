@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[2]
-ENV = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}
+from tests import jobs
+
 CHECKS = (
     "values", "errors", "trainers", "changes_reach_both_halves", "each_half_counts_for_itself", "sums_only", "states",
     "copies", "idle_workers_add_nothing", "few_bytes_travel", "modules",
 )  # fmt: skip
 
 
-def launch(*arguments: str, env: dict[str, str] | None = None, good: bool = True) -> str:
-    job = [sys.executable, "-m", "dualmx.launch", *arguments]
-    done = subprocess.run(job, env={**ENV, **(env or {})}, cwd=ROOT, capture_output=True, text=True, timeout=500)
-    said = done.stdout + done.stderr
-    assert (done.returncode == 0) == good, said[-8000:]
-    return said
-
-
 @pytest.mark.slow
 def test_both_halves_do_what_one_store_does(tmp_path: Path) -> None:
     """All checks of `jobs/mixed.py` hold on both workers, which end with the same bits."""
-    script = str(Path(__file__).parent / "jobs" / "mixed.py")
-    command = ["-n", "2", "-s", "2", sys.executable, "-W", "error", script, str(tmp_path)]
-    said = launch(*command, env={"MXNET_KVSTORE_BIGARRAY_BOUND": "16"}).splitlines()
+    command = [jobs.PYTHON, "-W", "error", Path(__file__).parent / "jobs" / "mixed.py", tmp_path]
+    done = jobs.run(*jobs.launcher(2, 2), *command, env={"MXNET_KVSTORE_BIGARRAY_BOUND": "16"})
+    said = done.stdout.splitlines()
     assert not {f"[worker {rank}] held: {name}" for rank in (0, 1) for name in CHECKS} - set(said)
     names = sorted(p.name[:-6] for p in tmp_path.glob("*-0.npz"))
     for name in names:
@@ -43,8 +32,8 @@ def test_both_halves_do_what_one_store_does(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_example_learns() -> None:
-    command = [sys.executable, "examples/parallel/mixed.py", "--users", "2000", "--items", "500"]
-    said = launch("-n", "2", "-s", "2", *command, "--steps", "40")
+    script = ["examples/parallel/mixed.py", "--users", 2000, "--items", 500, "--steps", 40]
+    said = jobs.run(*jobs.launcher(2, 2), jobs.PYTHON, *script).stdout
     losses = [float(text) for text in re.findall(r"step \d+: loss ([\d.]+)", said)]
     assert len(losses) == 8 and max(losses[-2:]) < 0.6 * max(losses[:2]), said
 
@@ -60,24 +49,26 @@ ONE_WORKER = (
 
 @pytest.mark.slow
 def test_one_worker_needs_no_other() -> None:
-    said = launch("-n", "1", "-s", "1", sys.executable, "-W", "error", "-c", "; ".join(ONE_WORKER))
-    assert "[worker 0] 0 1" in said
+    done = jobs.run(*jobs.launcher(1, 1), jobs.PYTHON, "-W", "error", "-c", "; ".join(ONE_WORKER))
+    assert "[worker 0] 0 1" in done.stdout
 
 
 @pytest.mark.slow
 def test_a_job_without_servers_is_refused() -> None:
-    said = launch("-n", "1", "-s", "0", sys.executable, "-c", "; ".join(CREATE), good=False)
+    done = jobs.run(*jobs.launcher(1), jobs.PYTHON, "-c", "; ".join(CREATE), status=1)
+    said = done.stdout + done.stderr
     assert "name='dist_mixed': the job has no servers (-s 0); start some, or take 'collective'" in said
 
 
 @pytest.mark.slow
 def test_a_job_that_waits_for_workers_is_refused() -> None:
     code = [*CREATE[:1], "try: mx.kv.create('dist_mixed')", "except mx.MXNetError as e: print(e)"]
-    said = launch("-n", "1", "-s", "1", "--on-worker-death", "wait", sys.executable, "-c", "\n".join(code))
+    done = jobs.run(*jobs.launcher(1, 1, "--on-worker-death", "wait"), jobs.PYTHON, "-c", "\n".join(code))
+    said = done.stdout + done.stderr
     assert "the sums need all workers, but the job has --on-worker-death wait; take 'dist_sync'" in said
 
 
 @pytest.mark.slow
 def test_it_needs_a_job() -> None:
-    done = subprocess.run([sys.executable, "-c", "; ".join(CREATE)], env=ENV, capture_output=True, text=True)
-    assert done.returncode == 1 and "name='dist_mixed': this process is in no distributed job" in done.stderr
+    done = jobs.run(jobs.PYTHON, "-c", "; ".join(CREATE), status=1)
+    assert "name='dist_mixed': this process is in no distributed job" in done.stderr

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -18,7 +16,7 @@ import dualmx as mx
 from dualmx.kvstore import dist
 from dualmx.kvstore.server_updates import OptimizerRequests
 from dualmx.ps import ServerNode
-from tests.ps.test_jobs import ENV
+from tests import jobs
 from tests.ps.test_members import Running
 
 FIRST = np.array([3.0, -2.0, 0.5], np.float32)
@@ -122,8 +120,5 @@ print("right")
 @pytest.mark.slow
 def test_weights_are_in_place_in_real_jobs() -> None:
     for seed in range(10):
-        job = [sys.executable, "-m", "dualmx.launch", "-n", "2", "-s", "1", sys.executable, "-c", SCRIPT]
-        done = subprocess.run(
-            [*job, str(seed % 2 == 0), str(seed)], env=ENV, capture_output=True, text=True, timeout=240
-        )
-        assert done.returncode == 0 and done.stdout.count("right") == 2, done.stdout[-2000:] + done.stderr[-4000:]
+        script = [jobs.PYTHON, "-c", SCRIPT, seed % 2 == 0, seed]
+        assert jobs.run(*jobs.launcher(2, 1), *script).stdout.count("right") == 2

@@ -11,7 +11,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests import jobs
+
 _PROGRAMS = ("ip", "ss", "sshd", "ssh", "ssh-keygen", "unshare", "nsenter", "mount", "hostname")
 SEARCH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 
@@ -181,22 +182,15 @@ class Cluster:
         ssh = ssh or f"ssh -F {self.folder}/ssh_config"
         return self.on(self.names[0], [*launch, "--with", ssh, *arguments])
 
-    def launch(
-        self, *arguments: str, ssh: str = "", timeout: float = 60, **env: str
-    ) -> subprocess.CompletedProcess[str]:
+    def launch(self, *arguments: str, ssh: str = "", timeout: float = 60, **env: str) -> jobs.Done:
         """Run the launcher in the first host's home."""
-        return subprocess.run(
-            self.command(*arguments, ssh=ssh), env={**os.environ, "PYTHONPATH": str(ROOT), "PATH": SEARCH, **env},
-            cwd=self.home, capture_output=True, text=True, timeout=timeout,
-        )  # fmt: skip
+        command = self.command(*arguments, ssh=ssh)
+        return jobs.run(*command, env={"PATH": SEARCH, **env}, cwd=self.home, status=None, seconds=timeout)
 
-    def start(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, **env: str) -> jobs.Process:
         """Start the launcher in the first host's home; its output goes into the file `log`."""
         with open(self.folder / "log", "w") as log:
-            return subprocess.Popen(
-                self.command(*arguments), env={**os.environ, "PYTHONPATH": str(ROOT), "PATH": SEARCH, **env},
-                cwd=self.home, stdout=log, stderr=log, start_new_session=True,
-            )  # type: ignore[return-value]  # fmt: skip
+            return jobs.start(*self.command(*arguments), env={"PATH": SEARCH, **env}, cwd=self.home, stdout=log)
 
     def log(self) -> str:
         """What the started launcher has written."""
@@ -216,4 +210,4 @@ class Cluster:
             run("ip", "netns", "del", space, check=False)
 
 
-__all__ = ["ROOT", "SEARCH", "Cluster", "run", "why_not"]
+__all__ = ["SEARCH", "Cluster", "run", "why_not"]

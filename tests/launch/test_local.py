@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,31 +16,14 @@ from dualmx.launch.cli import main, variables
 from dualmx.launch.plan import JobPlan
 from dualmx.launch.process import JobMember
 from dualmx.launch.restart import RestartPolicy
+from tests import jobs
+from tests.jobs import LAUNCH, PYTHON, alive, wait_for
 
 SLOW = pytest.mark.slow
-LAUNCH = [sys.executable, "-m", "dualmx.launch"]
 
 
-def launch(*arguments: str, code: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*LAUNCH, *arguments, sys.executable, "-S", "-c", code],
-        env={**os.environ, **env}, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-
-
-def alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
-
-
-def wait_for(condition: object, seconds: float = 20.0) -> None:
-    until = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < until, "waited in vain"
-        time.sleep(0.02)
+def launch(*arguments: str, code: str, **env: str) -> jobs.Done:
+    return jobs.run(*LAUNCH, *arguments, PYTHON, "-S", "-c", code, env=env, status=None, seconds=60)
 
 
 @pytest.mark.slow
@@ -115,19 +97,16 @@ def test_a_signal_gives_its_status_and_the_rest_is_stopped(monkeypatch: pytest.M
 def test_a_missing_program_ends_the_launcher_before_anything_is_started(tmp_path, options, program, text) -> None:
     (tmp_path / "plain").touch(0o600)
     command = str(tmp_path / program) if program == "plain" else program
-    done = subprocess.run(
-        [*LAUNCH, "-n", "1", "-s", "1", *options, command, str(tmp_path / "started")],
-        env=dict(os.environ), capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-    assert done.returncode == 2 and text.format(folder=tmp_path) in done.stderr, done.stderr
+    done = jobs.run(*LAUNCH, "-n", 1, "-s", 1, *options, command, tmp_path / "started", status=2)
+    assert text.format(folder=tmp_path) in done.stderr
     assert not (tmp_path / "started").exists() and "exited" not in done.stderr
 
 
-def _limited(soft: int, hard: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+def _limited(soft: int, hard: int, *arguments: str) -> jobs.Done:
     """Run the launcher where so many files may be open."""
     code = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))\n"
     code += "import runpy, sys; sys.argv[0] = 'dualmx-launch'; runpy.run_module('dualmx.launch', run_name='__main__')"
-    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60)
+    return jobs.run(PYTHON, "-c", code, *arguments, status=None, seconds=60)
 
 
 @pytest.mark.slow
@@ -154,14 +133,14 @@ def test_the_job_is_started_again_as_often_as_asked(tmp_path: Path) -> None:
     assert launch("-n", "1", code=code).returncode == 5
 
 
-def hasty(*arguments: str, code: str, **env: str) -> subprocess.CompletedProcess[str]:
+def hasty(*arguments: str, code: str, **env: str) -> jobs.Done:
     """As `launch`, by a launcher that waits half a second where others wait for ten."""
     run = (
         "import sys; from dualmx.launch import supervisor; supervisor.END_SECONDS = 0.5\n"
         "from dualmx.launch.cli import main\n"
     )
-    command = [sys.executable, "-c", run + "sys.exit(main())", *arguments, sys.executable, "-S", "-c", code]
-    return subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, timeout=60)
+    command = [PYTHON, "-c", run + "sys.exit(main())", *arguments, PYTHON, "-S", "-c", code]
+    return jobs.run(*command, env=env, status=None, seconds=60)
 
 
 @pytest.mark.slow
@@ -187,10 +166,9 @@ def test_the_last_lines_are_printed_although_they_are_read_late() -> None:
         "process.Process._copy = lambda *args: (time.sleep(0.5), copy(*args))\n"
         "from dualmx.launch.cli import main; sys.exit(main())"
     )
-    command = [sys.executable, "-c", run, "-n", "1", "-s", "1", sys.executable, "-S", "-c", "print('a line')"]
-    done = subprocess.run(command, env=os.environ, capture_output=True, text=True, timeout=60)
+    done = jobs.run(PYTHON, "-c", run, "-n", 1, "-s", 1, PYTHON, "-S", "-c", "print('a line')")
     who = ("scheduler", "server 0", "worker 0")
-    assert done.returncode == 0 and sorted(done.stdout.splitlines()) == [f"[{name}] a line" for name in who], done
+    assert sorted(done.stdout.splitlines()) == [f"[{name}] a line" for name in who]
 
 
 @pytest.mark.slow
@@ -211,27 +189,17 @@ SLEEPERS = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("number", "seconds"), [(signal.SIGKILL, 5.0), (signal.SIGTERM, 8.0), (signal.SIGINT, 8.0)], ids=lambda x: str(x)
-)
-def test_no_process_outlives_the_launcher(number: signal.Signals, seconds: float, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda n: n.name)
+def test_no_process_outlives_the_launcher(number: signal.Signals, tmp_path: Path) -> None:
     """Not even the children of its children, and not even if it is killed outright."""
-    command = [*LAUNCH, "-n", "2", "-s", "1", sys.executable, "-S", "-c", SLEEPERS]
-    launcher = subprocess.Popen(
-        command, env={**os.environ, "FOLDER": str(tmp_path)}, stderr=subprocess.PIPE, start_new_session=True
-    )
-    try:
+    command = [*LAUNCH, "-n", 2, "-s", 1, PYTHON, "-S", "-c", SLEEPERS]
+    with jobs.running(*command, env={"FOLDER": str(tmp_path)}) as launcher:
         wait_for(lambda: len(list(tmp_path.iterdir())) == 8)
         pids = [int(p.name) for p in tmp_path.iterdir()]
         assert all(map(alive, pids))
         launcher.send_signal(number)
         assert launcher.wait(20) == (-9 if number == signal.SIGKILL else 128 + number)
-        wait_for(lambda: not any(map(alive, pids)), seconds)
-    finally:
-        launcher.kill()
-        assert launcher.stderr is not None
-        launcher.stderr.close()
-        launcher.wait()
+        wait_for(lambda: not any(map(alive, pids)))
 
 
 NO_KEEPER = (
@@ -242,9 +210,8 @@ NO_KEEPER = (
 
 @pytest.mark.slow
 def test_control_without_the_keeper_children_of_children_are_left(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", NO_KEEPER, "-n", "1", "-s", "1", sys.executable, "-S", "-c", SLEEPERS]
-    env = {**os.environ, "FOLDER": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
-    launcher = subprocess.Popen(command, env=env, stderr=subprocess.DEVNULL, start_new_session=True)
+    command = [PYTHON, "-c", NO_KEEPER, "-n", 1, "-s", 1, PYTHON, "-S", "-c", SLEEPERS]
+    launcher = jobs.start(*command, env={"FOLDER": str(tmp_path)})
     pids: list[int] = []
     try:
         wait_for(lambda: len(list(tmp_path.iterdir())) == 6)
@@ -255,8 +222,7 @@ def test_control_without_the_keeper_children_of_children_are_left(tmp_path: Path
         time.sleep(1.5)
         assert sum(map(alive, pids)) == 3
     finally:
-        launcher.kill()
-        launcher.wait()
+        jobs.end(launcher)
         for pid in pids:
             if alive(pid):
                 os.kill(pid, signal.SIGKILL)
@@ -271,11 +237,8 @@ def test_children_get_huge_pages_unless_the_user_decides(tmp_path: Path) -> None
         ({"GLIBC_TUNABLES": "a.b=c"}, "a.b=c"),
         ({"GLIBC_TUNABLES": ""}, ""),
     ):
-        clean = {k: v for k, v in os.environ.items() if k != "GLIBC_TUNABLES"}
-        done = subprocess.run(
-            [*LAUNCH, "-n", "1", "-s", "1", sys.executable, "-S", "-c", code],
-            env={**clean, **given}, capture_output=True, text=True, timeout=60,
-        )  # fmt: skip
+        env = {"GLIBC_TUNABLES": None, **given}
+        done = jobs.run(*LAUNCH, "-n", 1, "-s", 1, PYTHON, "-S", "-c", code, env=env)
         assert sorted(done.stdout.splitlines()) == [f"[{who}] {seen}" for who in ("scheduler", "server 0", "worker 0")]
 
 
@@ -312,8 +275,8 @@ def test_bad_command_lines(arguments: list[str], text: str, capsys: pytest.Captu
 def test_a_command_line_in_quotes_is_for_the_shell() -> None:
     """As with MXNet's launcher: variables of the process, and several commands."""
     line = 'cd / && echo "$DMLC_ROLE $DMLC_TASK_ID in $PWD" && test "$DMLC_ROLE" != worker || exit 42'
-    done = subprocess.run([*LAUNCH, "-n", "2", "-s", "0", line], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 42 and {f"[worker {r}] worker {r} in /" for r in (0, 1)} <= set(done.stdout.splitlines())
+    done = jobs.run(*LAUNCH, "-n", 2, "-s", 0, line, status=42)
+    assert {f"[worker {r}] worker {r} in /" for r in (0, 1)} <= set(done.stdout.splitlines())
 
 
 @pytest.mark.parametrize(("given", "chosen"), [([], "ssh"), (["--launcher", "mpi"], "mpi")])

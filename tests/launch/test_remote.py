@@ -20,8 +20,9 @@ from dualmx.core.errors import ArgumentError
 from dualmx.launch.hostfile import Host
 from dualmx.launch.plan import JobPlan
 from dualmx.launch.supervisor import launcher
+from tests import jobs
+from tests.launch.test_local import SLEEPERS
 
-LAUNCH = [sys.executable, "-m", "dualmx.launch"]
 SECRET = "a-secret-that-nobody-may-see"
 
 FAKES = {
@@ -88,7 +89,7 @@ class Remote:
         self.name, self.folder, self.options, self.env = name, folder, options, env
 
     def command(self, *arguments: str) -> list[str]:
-        return [*LAUNCH, "--launcher", self.name, *self.options, *arguments]
+        return [*jobs.LAUNCH, "--launcher", self.name, *self.options, *arguments]
 
     def log(self) -> str:
         log = self.folder / "log"
@@ -120,8 +121,7 @@ def real_ssh(folder: Path) -> Iterator[Remote]:
         f"PidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n"
     )
     Path("/run/sshd").mkdir(exist_ok=True) if os.getuid() == 0 else None
-    daemon = subprocess.Popen([sshd, "-D", "-f", str(config), "-E", str(folder / "sshd.log")])
-    try:
+    with jobs.running(sshd, "-D", "-f", config, "-E", folder / "sshd.log") as daemon:
         (folder / "hosts").write_text(f"127.0.0.1:{port}\n")
         ssh = f"ssh -i {folder}/own -o UserKnownHostsFile={folder}/known -o StrictHostKeyChecking=no -o LogLevel=ERROR"
         until = time.monotonic() + 10
@@ -130,16 +130,13 @@ def real_ssh(folder: Path) -> Iterator[Remote]:
                 pytest.skip(f"sshd does not work here: {(folder / 'sshd.log').read_text()[-300:]}")
             time.sleep(0.1)
         yield Remote("ssh", folder, ["-H", str(folder / "hosts"), "--with", ssh], {})
-    finally:
-        daemon.terminate()
-        daemon.wait()
 
 
 def real_mpi(folder: Path) -> Iterator[Remote]:
     allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     if shutil.which("mpirun") is None:
         pytest.skip("no mpirun here")
-    if subprocess.run(["mpirun", "-np", "1", "true"], env={**os.environ, **allowed}, capture_output=True).returncode:
+    if jobs.run("mpirun", "-np", 1, "true", env=allowed, status=None).returncode:
         pytest.skip("mpirun does not work here")
     yield Remote("mpi", folder, ["--host-ip", "127.0.0.1"], allowed)
 
@@ -147,7 +144,7 @@ def real_mpi(folder: Path) -> Iterator[Remote]:
 def real_slurm(folder: Path) -> Iterator[Remote]:
     if shutil.which("srun") is None:
         pytest.skip("no srun here")
-    idle = subprocess.run(["sinfo", "-h", "-t", "idle", "-o", "%D"], capture_output=True, text=True)
+    idle = jobs.run("sinfo", "-h", "-t", "idle", "-o", "%D", status=None)
     if not idle.stdout.strip():
         pytest.skip("no Slurm node is idle")
     yield Remote("slurm", folder, ["--host-ip", "127.0.0.1"], {})
@@ -185,11 +182,8 @@ SAYS = (
 @pytest.mark.slow
 def test_every_process_is_told_what_it_is_and_a_failure_is_reported(remote: Remote) -> None:
     options = ["-n", "2", "-s", "1", "--env", "A:x y'z", "--env-worker", "B:1"]
-    env = {**os.environ, **remote.env, "DUALMX_SECRET": SECRET, "PS_VERBOSE": "1", "AWS_SECRET_ACCESS_KEY": "aws"}
-    done = subprocess.run(
-        remote.command(*options, sys.executable, "-S", "-c", SAYS), env=env, capture_output=True, text=True, timeout=90
-    )
-    assert done.returncode == 7, done.stdout + done.stderr
+    env = {**remote.env, "DUALMX_SECRET": SECRET, "PS_VERBOSE": "1", "AWS_SECRET_ACCESS_KEY": "aws"}
+    done = jobs.run(*remote.command(*options, jobs.PYTHON, "-S", "-c", SAYS), env=env, status=7, seconds=90)
     lines = sorted(line for line in done.stdout.splitlines() if " 2 1 " in line and "scheduler" not in line)
     kept = "aws" if remote.name != "ssh" and not remote.log() else None
     for line in lines:
@@ -204,44 +198,22 @@ def test_every_process_is_told_what_it_is_and_a_failure_is_reported(remote: Remo
     assert SECRET not in remote.log() and "x y" not in remote.log()
 
 
-SLEEPERS = (
-    "import os, pathlib, subprocess, sys, time\n"
-    "child = subprocess.Popen([sys.executable, '-S', '-c', 'import time; time.sleep(600)'])\n"
-    "folder = pathlib.Path(os.environ['FOLDER'])\n"
-    "for pid in (os.getpid(), child.pid): (folder / str(pid)).touch()\n"
-    "time.sleep(600)\n"
-)
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("remote", [k for k in KINDS if k not in ("mpi-fake", "slurm-fake")], indirect=True)
 def test_no_process_outlives_a_killed_launcher(remote: Remote, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     pids.mkdir()
     command = remote.command("-n", "1", "-s", "1", "--env", f"FOLDER:{pids}", sys.executable, "-S", "-c", SLEEPERS)
-    env = {**os.environ, **remote.env}
-    process = subprocess.Popen(command, env=env, stderr=subprocess.DEVNULL, start_new_session=True)
-    try:
-        until = time.monotonic() + 30
-        while len(list(pids.iterdir())) < 6:
-            assert time.monotonic() < until and process.poll() is None
-            time.sleep(0.02)
+    with jobs.running(*command, env=remote.env) as process:
+
+        def all_run() -> bool:
+            assert process.poll() is None
+            return len(list(pids.iterdir())) >= 6
+
+        jobs.wait_for(all_run)
         found = [int(p.name) for p in pids.iterdir()]
         process.send_signal(signal.SIGKILL)
-        until = time.monotonic() + 8
-        while any(map(alive, found)):
-            assert time.monotonic() < until, "processes are left"
-            time.sleep(0.02)
-    finally:
-        process.kill()
-        process.wait()
+        jobs.wait_for(lambda: not any(map(jobs.alive, found)))
 
 
 @pytest.mark.parametrize("remote", ["ray-real"], indirect=True)
@@ -253,11 +225,9 @@ def test_a_dead_task_is_started_again_alone(remote: Remote, tmp_path: Path) -> N
         "if me.name == 'worker1' and me.read_text() == 'x': os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     options = ["-n", "2", "-s", "1", "--on-worker-death", "wait", "--env", f"FOLDER:{tmp_path}"]
-    done = subprocess.run(
-        remote.command(*options, sys.executable, "-S", "-c", code), env={**os.environ, **remote.env},
-        capture_output=True, text=True, timeout=90,
-    )  # fmt: skip
-    assert done.returncode == 0 and "worker 1" in done.stderr and "it is started again" in done.stderr, done.stderr
+    command = remote.command(*options, jobs.PYTHON, "-S", "-c", code)
+    done = jobs.run(*command, env=remote.env, seconds=90)
+    assert "worker 1" in done.stderr and "it is started again" in done.stderr
     assert (tmp_path / "worker1").read_text() == "xx" and (tmp_path / "worker0").read_text() == "x"
 
 
@@ -265,11 +235,9 @@ def test_a_dead_task_is_started_again_alone(remote: Remote, tmp_path: Path) -> N
 def test_unreachable_hosts_are_all_named_before_anything_starts(tmp_path: Path) -> None:
     remote = fake("ssh", tmp_path)
     (tmp_path / "hosts").write_text("unreachable\none\nunreachable:23\n")
-    done = subprocess.run(
-        remote.command("-n", "1", sys.executable, "-c", "print('started')"),
-        env={**os.environ, **remote.env}, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-    assert done.returncode == 2 and "started" not in done.stdout
+    command = remote.command("-n", "1", jobs.PYTHON, "-c", "print('started')")
+    done = jobs.run(*command, env=remote.env, status=2, seconds=60)
+    assert "started" not in done.stdout
     assert "unreachable: ssh: connect to host unreachable port 22: No route to host" in done.stderr
     assert "unreachable:23: " in done.stderr and "is its address right?" in done.stderr and "  one" not in done.stderr
 
@@ -280,12 +248,8 @@ def test_the_working_folder_is_copied(tmp_path: Path) -> None:
     source, target = tmp_path / "source", tmp_path / "far" / "target"
     (source / ".git").mkdir(parents=True)
     (source / "script.py").write_text("import os; print('in', os.getcwd())")
-    done = subprocess.run(
-        remote.command("-n", "1", "-s", "1", "--sync-dst-dir", str(target), sys.executable, "-S", "script.py"),
-        env={**os.environ, **remote.env, "PYTHONPATH": os.getcwd()}, cwd=source, capture_output=True, text=True,
-        timeout=60,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    command = remote.command("-n", "1", "-s", "1", "--sync-dst-dir", str(target), jobs.PYTHON, "-S", "script.py")
+    done = jobs.run(*command, env=remote.env, cwd=source, seconds=60)
     assert f"[worker 0] in {target}" in done.stdout and f"[scheduler] in {source}" in done.stdout
     assert [p.name for p in target.iterdir()] == ["script.py"]
 

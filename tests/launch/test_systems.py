@@ -6,17 +6,17 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.launch.cluster import ROOT, SEARCH, Cluster, why_not
+from tests import jobs
+from tests.jobs import wait_for
+from tests.launch.cluster import SEARCH, Cluster, why_not
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not() or "works")]
 PYTHON = [sys.executable, "-S"]
@@ -28,7 +28,7 @@ class System:
 
     def __init__(self, name: str, cluster: Cluster, **env: str):
         self.name, self.cluster = name, cluster
-        self.env = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": SEARCH, **env}
+        self.env = {"PATH": SEARCH, **env}
         self.env.pop("DUALMX_SECRET", None)
 
     def command(self, *arguments: str) -> list[str]:
@@ -43,10 +43,8 @@ class System:
         ]
         return self.cluster.on("head", [*launch, *arguments])
 
-    def launch(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.command(*arguments), env=self.env, cwd=ROOT, capture_output=True, text=True, timeout=120
-        )
+    def launch(self, *arguments: str) -> jobs.Done:
+        return jobs.run(*self.command(*arguments), env=self.env, status=None, seconds=120)
 
 
 def mpi(cluster: Cluster) -> Iterator[System]:
@@ -92,11 +90,12 @@ def nodes_up(cluster: Cluster, folder: Path) -> Path:
         cluster.serve(name, command, conf)
         if name == "head":
             time.sleep(0.5)
-    idle = partial(subprocess.run, cluster.on("head", ["sinfo", "-h", "-t", "idle", "-o", "%D"]), capture_output=True)
-    until = time.monotonic() + 30
-    while idle(env={**os.environ, **conf}).stdout.strip() != b"2":
-        assert time.monotonic() < until, "".join(p.read_text()[-2000:] for p in folder.glob("*.log"))
-        time.sleep(0.2)
+    idle = cluster.on("head", ["sinfo", "-h", "-t", "idle", "-o", "%D"])
+    wait_for(
+        lambda: jobs.run(*idle, env=conf, status=None).stdout.strip() == "2",
+        30,
+        lambda: "".join(p.read_text()[-2000:] for p in folder.glob("*.log")),
+    )
     return folder / "slurm.conf"
 
 
@@ -107,13 +106,6 @@ def system(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[System]:
         yield from request.param(cluster)
     finally:
         cluster.close()
-
-
-def wait_for(condition: Callable[[], object], seconds: float, what: Callable[[], object] = lambda: "in vain") -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, what()
-        time.sleep(0.05)
 
 
 def test_ranks_go_where_the_host_file_says(system: System) -> None:
@@ -169,14 +161,10 @@ def test_no_process_is_left_on_any_host(system: System) -> None:
     def left(name: str) -> list[str]:
         return [line for line in system.cluster.processes(name).values() if "# child" in line and "guard" not in line]
 
-    launcher = subprocess.Popen(system.command("-n", "2", "-s", "2", *PYTHON, "-c", code), env=system.env, cwd=ROOT)
-    try:
+    with jobs.running(*system.command("-n", "2", "-s", "2", *PYTHON, "-c", code), env=system.env):
         for name in ("one", "two"):
             wait_for(lambda name=name: len(left(name)) >= 4, 30)
         own = [p for p, line in system.cluster.processes("head").items() if "-m dualmx.launch" in line]
         os.kill(min(own), signal.SIGKILL)
         for name in ("head", "one", "two"):
             wait_for(lambda name=name: not left(name), 10, lambda name=name: left(name))
-    finally:
-        launcher.kill()
-        launcher.wait()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -16,7 +15,8 @@ from dualmx.core.knobs import CLUSTER
 from dualmx.launch.cli import main
 from dualmx.launch.job_scripts import SCRIPT_FORMATS
 from dualmx.launch.supervisor import LAUNCHERS
-from tests.launch.cluster import ROOT
+from tests import jobs
+from tests.jobs import ROOT
 
 SAYS = (
     "import os\n"
@@ -39,19 +39,14 @@ def written(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def tasks_of(script: Path, folder: Path, job: str, count: int, **env: str) -> list[str]:
     """Run the tasks of an array of Grid Engine, as it would."""
     processes = [
-        subprocess.Popen(
-            ["/bin/sh", str(script)], cwd=folder, env={**os.environ, **env, "SGE_TASK_ID": str(i + 1), "JOB_ID": job},
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )
+        jobs.start("/bin/sh", script, cwd=folder, env={**env, "SGE_TASK_ID": str(i + 1), "JOB_ID": job})
         for i in range(count)
-    ]  # fmt: skip
+    ]
     try:
-        out = [p.communicate(timeout=90)[0] for p in processes]
+        out = [jobs.finish(p, 90)[0] for p in processes]
     finally:
-        for p in processes:
-            p.kill()
-            p.wait()
-    assert [p.returncode for p in processes] == [0] * count, out
+        jobs.end(*processes)
+    assert [p.returncode for p in processes] == [0] * count
     return out
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ import pytest
 
 import dualmx as mx
 import dualmx.lightning as L
-from tests.parallel.test_wrapped_processes import ENV, ROOT
+from tests import jobs
 
 RNG = np.random.RandomState(0)
 X = RNG.randn(24, 4)
@@ -231,10 +229,8 @@ def test_on_several_contexts_and_a_data_module() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["32-true", "16-mixed"])
 def test_example_in_two_processes(tmp_path: Path, precision: str) -> None:
-    job = [sys.executable, "-m", "dualmx.launch", "-n", "2", "-s", "0", "--launcher", "local", sys.executable]
-    script = ["examples/coming_from/lightning_mnist.py", "--epochs", "2", "--root", str(tmp_path)]
-    command = [*job, *script, "--devices", "2", "--strategy", "ddp", "--precision", precision]
-    done = subprocess.run(command, env=ENV, cwd=ROOT, capture_output=True, text=True, timeout=200)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    script = ["examples/coming_from/lightning_mnist.py", "--epochs", 2, "--root", tmp_path]
+    options = ["--devices", 2, "--strategy", "ddp", "--precision", precision]
+    done = jobs.run(*jobs.launcher(2), jobs.PYTHON, *script, *options)
     right = re.findall(r"([\d.]+) right", done.stdout)
     assert len(right) == 1 and float(right[0]) > 0.85 and done.stdout.count("Epoch 1") == 1

@@ -138,6 +138,9 @@ def same(
                 continue
             for i, (a, b) in enumerate(zip(one, other, strict=True)):
                 compare(f"{sample}: {what}[{i}]", a, b, rtol, atol, problems)
+        if got.grads.keys() != want.grads.keys():
+            problems.append(f"{sample}: gradients of inputs {list(got.grads)}, expected {list(want.grads)}")
+            continue
         for i in got.grads:
             compare(f"{sample}: gradient of input {i}", got.grads[i], want.grads[i], rtol, atol, problems)
     return problems
@@ -153,9 +156,21 @@ def recorded(samples: Sequence[Sample], found: Sequence[Result]) -> list[str]:
         values = {f"out{i}": o for i, o in enumerate(got.outs)}
         values |= {f"grad{i}": g for i, g in got.grads.items()} | {f"next{i}": a for i, a in enumerate(got.after)}
         for key, value in want.items():
-            if key in values:
+            if key not in values:
+                problems.append(f"{sample}: {key} of MXNet is missing")
+            else:
                 compare(f"{sample}: {key} of MXNet", values[key], value, 3e-5, 2e-5, problems)
     return problems
+
+
+def test_control_what_is_missing_is_told():
+    sample = next(s for s in EVERYTHING if {"out0", "grad0"} <= s.recorded().keys())
+    want = sample.recorded()
+    found = Result([want["out0"]], {0: want["grad0"]})
+    grads = [k for k in want if k.startswith("grad") and k != "grad0"]
+    assert recorded([sample], [found]) == [f"{sample}: {k} of MXNet is missing" for k in grads]
+    assert recorded([sample], [Result(found.outs)])[0] == f"{sample}: grad0 of MXNet is missing"
+    assert len(same([sample], [Result(found.outs)], [found])) == 1
 
 
 def goldens(samples: Sequence[Sample], found: Sequence[Result], dtype: str) -> list[str]:

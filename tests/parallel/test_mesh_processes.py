@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,22 +9,14 @@ import numpy as np
 import pytest
 
 import dualmx as mx
+from tests import jobs
 
-ROOT, JOBS = Path(__file__).parents[2], Path(__file__).parent / "jobs"
-ENV = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}
-SCRIPT = [sys.executable, str(JOBS / "mesh.py")]
-
-
-def run(folder: Path, what: str) -> subprocess.CompletedProcess[str]:
-    job = [sys.executable, "-m", "dualmx.launch", "-n", "2", "-s", "0", "--launcher", "local"]
-    command = [*([] if what == "alone" else job), *SCRIPT, str(folder), what]
-    return subprocess.run(command, env=ENV, cwd=ROOT, capture_output=True, text=True, timeout=200)
+COMMAND = [*jobs.launcher(2), jobs.PYTHON, Path(__file__).parent / "jobs" / "mesh.py"]
 
 
 @pytest.mark.slow
 def test_the_same_numbers_as_in_one_process(tmp_path: Path) -> None:
-    done = run(tmp_path, "small")
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
+    jobs.run(*COMMAND, tmp_path, "small")
     with np.load(tmp_path / "0.npz") as one, np.load(tmp_path / "1.npz") as two:
         assert all(one[k].tobytes() == two[k].tobytes() for k in one.files)
         got = [one[k] for k in one.files if k.startswith("arr_")]
@@ -55,14 +45,13 @@ def test_the_same_numbers_as_in_one_process(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are Linux's")
 def test_a_model_that_no_process_can_hold(tmp_path: Path) -> None:
-    done = run(tmp_path, "large")
-    assert done.returncode == 0 and "finished 0" in done.stdout, done.stdout[-3000:] + done.stderr[-6000:]
-    assert done.stdout.count("above the limit: False") == 2
-    alone = run(tmp_path, "alone")  # without the limit
-    assert alone.returncode == 0 and "above the limit: True" in alone.stdout, alone.stdout + alone.stderr
+    done = jobs.run(*COMMAND, tmp_path, "large")
+    assert "finished 0" in done.stdout and done.stdout.count("above the limit: False") == 2
+    alone = jobs.run(*COMMAND[-2:], tmp_path, "alone")  # without the limit
+    assert "above the limit: True" in alone.stdout
 
 
 @pytest.mark.slow
 def test_a_process_that_dies_is_an_error_of_the_other(tmp_path: Path) -> None:
-    done = run(tmp_path, "lost")
-    assert "told: " in done.stdout and "status 7" in done.stdout + done.stderr, done.stdout + done.stderr
+    done = jobs.run(*COMMAND, tmp_path, "lost", status=None)
+    assert "told: " in done.stdout and "status 7" in done.stdout + done.stderr

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests import jobs
 
 TESTS = Path(__file__).parents[1]
 
@@ -28,8 +28,6 @@ def test_second_tier_on_eight_devices(name: str) -> None:
 
 
 def run(name: str, tier: str) -> None:
-    env = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
-    env = {k: v for k, v in env.items() if not k.startswith("PYTEST_")}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", tier, "-p", "no:cacheprovider", "-p", "no:xdist"]
-    done = subprocess.run([*command, str(TESTS / name)], env=env, capture_output=True, text=True, timeout=280)
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    env = dict.fromkeys(k for k in os.environ if k.startswith("PYTEST_"))
+    command = [jobs.PYTHON, "-m", "pytest", "-q", "-x", "-m", tier, "-p", "no:cacheprovider", "-p", "no:xdist"]
+    jobs.run(*command, TESTS / name, env={**env, "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}, seconds=280)

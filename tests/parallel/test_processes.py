@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.core.net import free_port
+from tests import jobs
 
-ROOT, JOBS = Path(__file__).parents[2], Path(__file__).parent / "jobs"
-ENV = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}
+JOBS = Path(__file__).parent / "jobs"
 
 
 def test_one_process_exchanges_with_itself() -> None:
@@ -39,11 +35,8 @@ def test_joining_after_xla_has_started_is_refused() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("transport", ["host", "xla"])
 def test_stores_and_trainers_by_collectives(tmp_path: Path, transport: str) -> None:
-    job = [sys.executable, "-m", "dualmx.launch", "-n", "2", "-s", "0", "--launcher", "local"]
-    command = [*job, sys.executable, str(JOBS / "collective.py"), str(tmp_path)]
-    env = {**ENV, "DUALMX_COLLECTIVES": transport}
-    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=200)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
+    command = [*jobs.launcher(2), jobs.PYTHON, JOBS / "collective.py", tmp_path]
+    jobs.run(*command, env={"DUALMX_COLLECTIVES": transport})
     for name in ("gluon-True", "gluon-False", "module"):
         with np.load(tmp_path / f"{name}-0.npz") as one, np.load(tmp_path / f"{name}-1.npz") as two:
             assert len(one.files) and all(one[k].tobytes() == two[k].tobytes() for k in one.files), name
@@ -75,18 +68,12 @@ def whole_batch() -> list[np.ndarray]:
 @pytest.mark.slow
 @pytest.mark.parametrize("end", [0, signal.SIGKILL, signal.SIGSTOP], ids=["none", "killed", "stopped"])
 def test_a_lost_process_is_an_error_of_the_other(end: int) -> None:
-    where = f"127.0.0.1:{free_port('127.0.0.1')}"
-    command = [sys.executable, str(JOBS / "alone.py"), where]
-    env = {**ENV, "DUALMX_DIST_TIMEOUT": "4"}
-    other = subprocess.Popen([*command, "1", str(int(end))], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    with other:
-        try:
-            first = subprocess.run([*command, "0", str(int(end))], env=env, capture_output=True, text=True, timeout=90)
-            if not end:
-                assert first.returncode == 0 and "finished" in first.stdout, first.stderr
-                assert other.wait(30) == 0
-            else:
-                assert first.returncode == 7, first.stdout + first.stderr
-                assert "told after" in first.stdout and "again:" in first.stdout
-        finally:
-            other.kill()
+    command, env = [jobs.PYTHON, JOBS / "alone.py", jobs.free_address()], {"DUALMX_DIST_TIMEOUT": "4"}
+    with jobs.running(*command, 1, int(end), env=env) as other:
+        if end:
+            first = jobs.run(*command, 0, int(end), env=env, status=7)
+            assert "told after" in first.stdout and "again:" in first.stdout
+        else:
+            assert "finished" in jobs.run(*command, 0, 0, env=env).stdout
+            jobs.finish(other)
+            assert other.returncode == 0

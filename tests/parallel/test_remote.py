@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,28 +9,20 @@ import numpy as np
 import pytest
 
 import dualmx as mx
+from tests import jobs
 
-ROOT, JOBS = Path(__file__).parents[2], Path(__file__).parent / "jobs"
-ENV = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}
+COMMAND = [*jobs.launcher(3), jobs.PYTHON, Path(__file__).parent / "jobs" / "remote.py"]
 rpc = mx.parallel.rpc
-
-
-def run(*args: str) -> subprocess.CompletedProcess[str]:
-    job = [sys.executable, "-m", "dualmx.launch", "-n", "3", "-s", "0", "--launcher", "local"]
-    command = [*job, sys.executable, str(JOBS / "remote.py"), *args]
-    return subprocess.run(command, env=ENV, cwd=ROOT, capture_output=True, text=True, timeout=200)
 
 
 @pytest.mark.slow
 def test_networks_over_three_processes_train_as_in_one() -> None:
-    done = run()
-    assert done.returncode == 0 and done.stdout.count("finished") == 3, done.stdout[-3000:] + done.stderr[-6000:]
+    assert jobs.run(*COMMAND).stdout.count("finished") == 3
 
 
 @pytest.mark.slow
 def test_a_process_that_dies_during_a_call() -> None:
-    done = run("die")
-    assert "told" in done.stdout, done.stdout[-3000:] + done.stderr[-6000:]
+    assert "told" in jobs.run(*COMMAND, "die", status=None).stdout
 
 
 def layer(units: int = 3) -> Any:
@@ -72,8 +61,8 @@ def test_wrong_calls() -> None:
         rpc.call(0, "rpc.value", layer)
     rpc.register("tests.one", layer)
     with pytest.raises(mx.base.MXNetError, match="another function"):
-        rpc.register("tests.one", run)
-    rpc.register("tests.bad", lambda: run)
+        rpc.register("tests.one", test_wrong_calls)
+    rpc.register("tests.bad", lambda: layer)
     with pytest.raises(mx.base.MXNetError, match="result of 'tests.bad': a function cannot be sent"):
         rpc.call(0, "tests.bad")
     with pytest.raises(TypeError, match="expected an initialized Block"):

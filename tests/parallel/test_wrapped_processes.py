@@ -2,40 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.core.net import free_port
 from dualmx.gluon.parallel import DistributedDataParallel, sync_gradients, sync_initial_weights
-
-ROOT = Path(__file__).parents[2]
-ENV = {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"} | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}
-
-
-def free_address() -> str:
-    return f"127.0.0.1:{free_port('127.0.0.1')}"
-
-
-def run_together(commands: list[list[str]], envs: list[dict[str, str]] | None = None, timeout: int = 150) -> list[str]:
-    """Run processes at once; returns what each printed, and fails with that if one of them failed."""
-    started = [
-        subprocess.Popen([sys.executable, *c], env=e, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        for c, e in zip(commands, envs or [ENV] * len(commands), strict=True)
-    ]
-    try:
-        said = [p.communicate(timeout=timeout)[0].decode() for p in started]
-    finally:
-        for p in started:
-            p.kill()
-            p.wait()
-    assert all(p.returncode == 0 for p in started), "\n----\n".join(s[-4000:] for s in said)
-    return said
+from tests import jobs
 
 
 def test_alone_nothing_is_exchanged() -> None:
@@ -79,20 +53,19 @@ def test_misuse_is_told() -> None:
 
 @pytest.mark.slow
 def test_distributed_data_parallel() -> None:
-    where = free_address()
-    said = run_together([["tests/parallel/jobs/wrapped.py", where, str(k)] for k in range(2)])
+    command = [jobs.PYTHON, "tests/parallel/jobs/wrapped.py", jobs.free_address()]
+    said = jobs.run_together([[*command, k] for k in range(2)])
     assert all("finished" in s for s in said)
     assert "process 1 has left the job" in said[0]
 
 
 @pytest.mark.slow
 def test_the_loop_of_five_steps(tmp_path: Path) -> None:
-    script = ["examples/coming_from/mpi_loop.py", "--steps", "12", "--save"]
-    job = {"JAX_COORDINATOR_ADDRESS": free_address(), "JAX_NUM_PROCESSES": "2"}
-    envs = [{**ENV, **job, "JAX_PROCESS_ID": str(k)} for k in range(2)]
-    run_together([[*script, str(tmp_path / "two.npz")]] * 2, envs)
-    alone = {"JAX_COORDINATOR_ADDRESS": free_address(), "JAX_NUM_PROCESSES": "1", "JAX_PROCESS_ID": "0"}
-    run_together([[*script, str(tmp_path / "one.npz")]], [{**ENV, **alone}])
+    script = [jobs.PYTHON, "examples/coming_from/mpi_loop.py", "--steps", "12", "--save"]
+    for count, name in ((2, "two"), (1, "one")):
+        job = {"JAX_COORDINATOR_ADDRESS": jobs.free_address(), "JAX_NUM_PROCESSES": str(count)}
+        envs = [{**job, "JAX_PROCESS_ID": str(k)} for k in range(count)]
+        jobs.run_together([[*script, tmp_path / f"{name}.npz"]] * count, envs)
     with np.load(tmp_path / "two.npz") as two, np.load(tmp_path / "one.npz") as one:
         for k in one.files:
             np.testing.assert_allclose(two[k], one[k], rtol=1e-12, atol=1e-12)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +15,7 @@ from dualmx.core.errors import MXNetError
 from dualmx.ps.van import admission, handshake
 from dualmx.ps.van.encryption import Encryption
 from dualmx.ps.van.socket_van import SocketVan
+from tests import jobs
 
 SECRET = b"a secret of the tests, long enough"
 HELLO = handshake.HELLO.pack(handshake.MAGIC, handshake.VERSION, 0, bytes(32))
@@ -173,11 +172,8 @@ van.close()
 @pytest.mark.slow
 def test_a_listener_without_a_descriptor_left_waits_and_says_why() -> None:
     """The connections over the limit are let in when others are closed; meanwhile the listener does not spin."""
-    command = [sys.executable, "-W", "ignore", "-c", LISTENER, SECRET.decode()]
-    child = subprocess.Popen(
-        command, text=True, env={**os.environ, "JAX_PLATFORMS": "cpu"},
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+    pipe = subprocess.PIPE
+    child = jobs.start(jobs.PYTHON, "-W", "ignore", "-c", LISTENER, SECRET.decode(), stdin=pipe, stderr=pipe)
     assert child.stdin and child.stdout and child.stderr
     van = _van()
     van.start()
@@ -215,10 +211,7 @@ def test_a_listener_without_a_descriptor_left_waits_and_says_why() -> None:
         assert said.count("cannot accept connections") == 1
         assert "at most 64 files can be open in this process" in said and "ulimit -Hn" in said
     finally:
-        child.kill()
-        child.wait()
-        for pipe in (child.stdin, child.stdout, child.stderr):
-            pipe.close()
+        jobs.end(child)
         van.close()
 
 
@@ -227,8 +220,5 @@ def test_a_server_that_may_not_open_enough_files_says_so_at_its_start() -> None:
     code = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (90, 90))\n"
     code += "from dualmx.ps import Job, ServerNode\n"
     code += f"ServerNode(Job('server', '127.0.0.1', 1, 80, 2, {SECRET!r}))"
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], env={**os.environ, "JAX_PLATFORMS": "cpu"},
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+    done = jobs.run(jobs.PYTHON, "-W", "ignore", "-c", code, status=1)
     assert "the server of a job of 82 members would have about 114 files open, and a process may have 90" in done.stderr

@@ -5,15 +5,14 @@ from __future__ import annotations
 import random
 import re
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from dualmx.core.net import free_port
 from dualmx.ps.van import handshake
-from tests.ps.test_jobs import ENV, JOBS, Hand
+from tests import jobs
+from tests.ps.test_jobs import JOBS, Hand
 
 pytestmark = pytest.mark.slow
 
@@ -40,13 +39,9 @@ sys.stdout.write(f"worker {kv.rank} of {kv.num_workers} {out.asnumpy().tolist()}
 
 def test_the_five_lines_of_the_shell(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
-    lines = FIVE_LINES.format(port=free_port("127.0.0.1"), command=f"{sys.executable} train.py")
-    env = {**ENV, "XDG_CONFIG_HOME": str(tmp_path), "PS_VERBOSE": "2"}
-    env.pop("DUALMX_SECRET", None)
-    done = subprocess.run(
-        ["bash", "-c", lines + "wait"], env=env, cwd=tmp_path, capture_output=True, text=True, timeout=90
-    )
-    assert done.returncode == 0, done.stderr
+    lines = FIVE_LINES.format(port=free_port(jobs.HOST), command=f"{jobs.PYTHON} train.py")
+    env = {"XDG_CONFIG_HOME": str(tmp_path), "PS_VERBOSE": "2", "DUALMX_SECRET": None}
+    done = jobs.run("bash", "-c", lines + "wait", env=env, cwd=tmp_path)
     weights = [i - 0.5 * 3 * 3 for i in range(6)]
     assert sorted(done.stdout.splitlines()) == [f"worker {rank} of 2 {weights}" for rank in range(2)]
     table = done.stderr[done.stderr.index("scheduler: all are here:") :].splitlines()[1:6]
@@ -85,7 +80,7 @@ def test_strangers_do_no_harm_and_are_told_why(tmp_path: Path) -> None:
     job = Hand("dist_sync", tmp_path, PS_VERBOSE="1")
     try:
         job.wait_for_rounds(3)
-        port = int(job.env["DMLC_PS_ROOT_PORT"])
+        port = int(job.env["DMLC_PS_ROOT_PORT"] or 0)
         rng = random.Random(3)
         hello = handshake.HELLO.pack(handshake.MAGIC, handshake.VERSION, 0, bytes(32))
         for data in (
@@ -113,8 +108,8 @@ def test_strangers_do_no_harm_and_are_told_why(tmp_path: Path) -> None:
             (plain, {"DMLC_PS_ROOT_URI": "192.0.2.1"}, "the job has no secret. Make one"),
         ):
             env = {**job.env, "DMLC_ROLE": "worker", "DUALMX_START_TIMEOUT": "10", **changed}
-            done = subprocess.run([sys.executable, *code], env=env, capture_output=True, text=True, timeout=60)
-            assert done.returncode == 1 and said in done.stderr.splitlines()[-1] + done.stderr, done.stderr
+            done = jobs.run(jobs.PYTHON, *code, env=env, status=1)
+            assert said in done.stderr.splitlines()[-1] + done.stderr
         job.wait_for_rounds(3)
         (tmp_path / "stop").touch()
         for name in job.processes:
@@ -127,16 +122,10 @@ def test_strangers_do_no_harm_and_are_told_why(tmp_path: Path) -> None:
 def test_a_scheduler_whose_port_is_taken_says_so(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        env = {**ENV, "XDG_CONFIG_HOME": str(tmp_path), "DMLC_ROLE": "scheduler", "DMLC_PS_ROOT_URI": "127.0.0.1"}
+        env = {"XDG_CONFIG_HOME": str(tmp_path), "DMLC_ROLE": "scheduler", "DMLC_PS_ROOT_URI": jobs.HOST}
         env |= {"DMLC_PS_ROOT_PORT": str(port), "DMLC_NUM_WORKER": "1", "DMLC_NUM_SERVER": "1"}
-        done = subprocess.run(
-            [sys.executable, "-c", "import dualmx"], env=env, capture_output=True, text=True, timeout=60
-        )
-        assert done.returncode == 1
+        done = jobs.run(jobs.PYTHON, "-c", "import dualmx", env=env, status=1)
         assert f"dualmx scheduler: cannot listen on 127.0.0.1:{port}: Address already in use" in done.stderr
-        env["DMLC_ROLE"], env["DUALMX_START_TIMEOUT"] = "worker", "5"  # what listens there is no scheduler
-        worker = [sys.executable, "-c", "import dualmx; dualmx.kv.create('dist_sync')"]
-        done = subprocess.run(worker, env=env, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 1 and re.search(f"cannot (join|connect to) 127.0.0.1:{port}", done.stderr), (
-            done.stderr
-        )
+        env |= {"DMLC_ROLE": "worker", "DUALMX_START_TIMEOUT": "5"}  # what listens there is no scheduler
+        done = jobs.run(jobs.PYTHON, "-c", "import dualmx; dualmx.kv.create('dist_sync')", env=env, status=1)
+        assert re.search(f"cannot (join|connect to) 127.0.0.1:{port}", done.stderr)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.ps.test_restarts import JOB, ROOT, members, weights
+from tests import jobs
+from tests.ps.test_restarts import JOB, weights
 
 ROUNDS = 400
 KILLS, SECONDS = int(os.environ.get("CHAOS_KILLS", "12")), float(os.environ.get("CHAOS_SECONDS", "240"))
@@ -39,13 +38,10 @@ class Chaos:
         self.runs += 1
         journal = self.folder / ("journal" if self.keeps else f"journal{self.runs}")
         waits = ["--on-worker-death", "wait", "--on-server-death", "wait", "--restarts", "1000"]
-        command = [sys.executable, "-m", "dualmx.launch", "-n", "2", "-s", "2", *waits]
-        env = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT), "MXNET_KVSTORE_BIGARRAY_BOUND": "100"}
+        command = [*jobs.launcher(2, 2, *waits), jobs.PYTHON, JOB, self.folder, ROUNDS]
+        env = {"MXNET_KVSTORE_BIGARRAY_BOUND": "100", "DUALMX_JOURNAL": str(journal)}
         with open(self.folder / "said", "a") as out:
-            self.launcher = subprocess.Popen(
-                [*command, sys.executable, str(JOB), str(self.folder), str(ROUNDS)],
-                env={**env, "DUALMX_JOURNAL": str(journal)}, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT,
-            )  # fmt: skip
+            self.launcher = jobs.start(*command, env=env, stdout=out)
 
     def limit(self, rounds: int) -> None:
         (self.folder / "new").write_text(str(rounds))
@@ -68,20 +64,18 @@ class Chaos:
 
     def kill(self, name: str) -> None:
         if name == "launcher":
-            children = members(self.launcher.pid).values()
+            children = jobs.members(self.launcher.pid).values()
             self.launcher.kill()
             self.launcher.wait()
-            while any(Path(f"/proc/{pid}/environ").exists() and _alive(pid) for pid in children):
-                time.sleep(0.05)
+            jobs.wait_for(lambda: not any(map(jobs.alive, children)))
             self.launch()
             return
-        pid = members(self.launcher.pid).get(name)
+        pid = jobs.members(self.launcher.pid).get(name)
         if pid is not None:  # it may be about to be started again
             os.kill(pid, signal.SIGKILL)
 
     def close(self) -> None:
-        self.launcher.kill()
-        self.launcher.wait()
+        jobs.end(self.launcher)
 
     def output(self) -> str:
         return (self.folder / "said").read_text()[-3000:]
@@ -93,13 +87,6 @@ class Chaos:
         first, second = (weights(self.folder, rank) for rank in range(2))
         assert first == second
         return first
-
-
-def _alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def quiet(folder: Path) -> list[bytes]:

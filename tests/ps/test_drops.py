@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,8 +16,8 @@ from dualmx.ps.van.debug_van import with_message_drops
 from dualmx.ps.van.frame import NOTICE, REQUEST, Message
 from dualmx.ps.van.simulator import SimNetwork
 from dualmx.ps.worker import KVWorker
+from tests import jobs
 
-ROOT = Path(__file__).parents[2]
 WORKERS, ROUNDS = 3, 12
 
 
@@ -119,18 +115,6 @@ kv.barrier()
 kv.pull("n", out=out)
 print("counted", out.asnumpy().tolist())
 """
-    done = subprocess.run(
-        [sys.executable, "-m", "dualmx.launch", "-n", "2", "-s", "2", sys.executable, "-c", script],
-        env={
-            **os.environ,
-            "JAX_PLATFORMS": "cpu",
-            "PYTHONPATH": str(ROOT),
-            "PS_DROP_MSG": "30",
-            "PS_RESEND_TIMEOUT": "50",
-        },
-        capture_output=True,
-        text=True,
-        timeout=200,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
+    env = {"PS_DROP_MSG": "30", "PS_RESEND_TIMEOUT": "50"}
+    done = jobs.run(*jobs.launcher(2, 2), jobs.PYTHON, "-c", script, env=env)
     assert done.stdout.count("counted [40.0, 40.0, 40.0, 40.0]") == 2, done.stdout

@@ -7,8 +7,6 @@ import os
 import random
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -23,7 +21,7 @@ from dualmx.kvstore.elastic_sampler import ElasticSampler, SamplePool, batch_siz
 from dualmx.ps.elastic_rounds import NEWCOMER, ElasticRounds
 from dualmx.ps.elastic_worker import ElasticWorker, RoundRecord
 from dualmx.ps.van.frame import REPLY, Message
-from tests.ps.test_restarts import ROOT, members
+from tests import jobs
 
 JOB = Path(__file__).parent / "jobs" / "elastic.py"
 LENGTH, BATCH, EPOCHS = 2000, 5, 2
@@ -137,13 +135,10 @@ class Elastic:
         self.folder = folder
         folder.mkdir()
         self.limit(1)
-        self.command = [sys.executable, *(code or (str(JOB),)), str(folder), *map(str, (LENGTH, BATCH, EPOCHS))]
-        launch = [sys.executable, "-m", "dualmx.launch", "-n", "2", "-s", "2", "--on-worker-death", "elastic", *options]
-        env = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT), "MXNET_KVSTORE_BIGARRAY_BOUND": "4"}
-        self.launcher = subprocess.Popen(
-            [*launch, *self.command], env=env, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
-        self.added: list[subprocess.Popen[str]] = []
+        self.command = [jobs.PYTHON, *(code or (JOB,)), folder, LENGTH, BATCH, EPOCHS]
+        launch = jobs.launcher(2, 2, "--on-worker-death", "elastic", *options)
+        self.launcher = jobs.start(*launch, *self.command, env={"MXNET_KVSTORE_BIGARRAY_BOUND": "4"})
+        self.added: list[jobs.Process] = []
 
     def limit(self, batches: int) -> None:
         """Let the workers go on until they have done as many batches."""
@@ -166,31 +161,24 @@ class Elastic:
             return 0
 
     def kill(self, name: str, how: int = signal.SIGKILL) -> None:
-        os.kill(members(self.launcher.pid)[name], how)
+        os.kill(jobs.members(self.launcher.pid)[name], how)
 
     def add(self) -> None:
         """Start one more worker by hand, with the environment that the others have."""
-        pid = members(self.launcher.pid)["worker 0"]
-        lines = Path(f"/proc/{pid}/environ").read_text().split("\0")
-        env = dict(line.split("=", 1) for line in lines if "=" in line)
-        env.pop("DMLC_TASK_ID")
-        self.added.append(
-            subprocess.Popen(self.command, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        )
+        env = jobs.environment(jobs.members(self.launcher.pid)["worker 0"])
+        self.added.append(jobs.start(*self.command, env={**env, "DMLC_TASK_ID": None}))
 
     def end(self) -> list[str]:
         """Go on to the end; returns what was said."""
         self.limit(1 << 30)
         try:
-            said = self.launcher.communicate(timeout=150)[0].splitlines()
+            said = jobs.finish(self.launcher, 150)[0].splitlines()
             for one in self.added:
-                said += one.communicate(timeout=20)[0].splitlines()
+                said += jobs.finish(one, 20)[0].splitlines()
                 assert one.returncode == 0, said
             return said
         finally:
-            for one in (self.launcher, *self.added):
-                one.kill()
-                one.communicate()
+            jobs.end(self.launcher, *self.added)
 
     def told(self) -> Iterator[dict[str, Any]]:
         for path in self.folder.glob("*.log"):
@@ -266,11 +254,8 @@ def test_servers_and_the_scheduler_may_die_as_well(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_example_learns() -> None:
-    job = [sys.executable, "-m", "dualmx.launch", "-n", "2", "-s", "1", "--on-worker-death", "elastic"]
-    env = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}
-    command = [*job, sys.executable, "examples/parallel/elastic.py", "--epochs", "2"]
-    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stdout + done.stderr
+    launch = jobs.launcher(2, 1, "--on-worker-death", "elastic")
+    done = jobs.run(*launch, jobs.PYTHON, "examples/parallel/elastic.py", "--epochs", 2)
     found = re.findall(r"epoch 1: 2000 of 4000 samples here, one of 2 workers, accuracy ([\d.]+)", done.stdout)
     assert len(found) == 2 and min(map(float, found)) > 0.8, done.stdout
 

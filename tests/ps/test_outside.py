@@ -6,15 +6,15 @@ import resource
 import socket
 import struct
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from tests import jobs
 from tests.ps.outside import ADDRESS, outside
-from tests.ps.test_jobs import ENV, JOBS, ROOT
+from tests.ps.test_jobs import JOBS
 
 pytestmark = pytest.mark.slow
 
@@ -61,14 +61,10 @@ class Sniffer:
         self._sock.close()
 
 
-def launch(folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
+def launch(folder: Path, **env: str) -> jobs.Done:
     (folder / "job.py").write_text(SCRIPT)
-    job = ["-n", "2", "-s", "2", "--launcher", "local", "--host-ip", ADDRESS, "-p", str(PORT)]
-    command = [sys.executable, str(folder / "job.py"), str(folder / "there")]
-    return subprocess.run(
-        [sys.executable, "-m", "dualmx.launch", *job, *command], env={**ENV, "DUALMX_TCP": "1", **env}, cwd=ROOT,
-        capture_output=True, text=True, timeout=200,
-    )  # fmt: skip
+    job = jobs.launcher(2, 2, "--host-ip", ADDRESS, "-p", str(PORT))
+    return jobs.run(*job, jobs.PYTHON, folder / "job.py", folder / "there", env={"DUALMX_TCP": "1", **env})
 
 
 @pytest.mark.parametrize("encrypt", [None, "0"])
@@ -78,8 +74,7 @@ def test_what_a_job_sends_between_hosts_cannot_be_read(encrypt: str | None, tmp_
     sniffer = Sniffer()
     done = launch(tmp_path, **({"DUALMX_ENCRYPT": encrypt} if encrypt else {}))
     sniffer.close()
-    assert done.returncode == 0, done.stderr
-    assert all(f"worker {rank} has 2469.0 2469.0" in done.stdout for rank in (0, 1)), done.stdout
+    assert all(f"worker {rank} has 2469.0 2469.0" in done.stdout for rank in (0, 1))
     clear = {text: text in sniffer.seen for text in (PAYLOAD, b"an array of the job", b'{"op":"')}
     assert set(clear.values()) == {encrypt == "0"}, clear
     assert (sniffer.seen.count(b"\x17\x03\x03") > 50) == (encrypt is None)
@@ -89,20 +84,13 @@ def test_what_a_job_sends_between_hosts_cannot_be_read(encrypt: str | None, tmp_
 def test_ten_thousand_that_never_finish_their_handshake_do_not_keep_a_job_from_running(tmp_path: Path) -> None:
     """They connect to the scheduler before the servers and workers do, and come back whenever they are closed."""
     number = min(10_000, resource.getrlimit(resource.RLIMIT_NOFILE)[1] - 200)
-    arguments = [str(JOBS / "crowd.py"), ADDRESS, str(PORT), str(number), str(tmp_path / "there")]
-    crowd = subprocess.Popen(
-        [sys.executable, "-W", "ignore", *arguments], env=ENV, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    try:
+    command = [jobs.PYTHON, "-W", "ignore", JOBS / "crowd.py", ADDRESS, PORT, number, tmp_path / "there"]
+    with jobs.running(*command, stdin=subprocess.PIPE, stderr=None) as crowd:
         begun = time.monotonic()
         done = launch(tmp_path)
         print(f"{number} clients: the job took {time.monotonic() - begun:.1f} s")
-        said, _ = crowd.communicate(timeout=30)
-    finally:
-        crowd.kill()
-        crowd.wait()
+        said, _ = jobs.finish(crowd, 30)
     most, total = map(int, said.split())
     print(f"{most} at once, {total} in all")
-    assert done.returncode == 0, done.stderr
-    assert all(f"worker {rank} has 2469.0 2469.0" in done.stdout for rank in (0, 1)), done.stdout
+    assert all(f"worker {rank} has 2469.0 2469.0" in done.stdout for rank in (0, 1))
     assert most > number * 0.9 and total > number

@@ -5,51 +5,38 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests import jobs
+
 JOB = Path(__file__).parent / "jobs" / "faults.py"
 ROUNDS = 120
 
 
-def members(launcher: int) -> dict[str, int]:
-    """Process ids of the processes that a launcher has started."""
-    found = {}
-    for task in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((task / "stat").read_text().rpartition(")")[2].split()[1])
-            env = dict(x.split("=", 1) for x in (task / "environ").read_text().split("\0") if "=" in x)
-        except (OSError, ValueError):
-            continue
-        if parent == launcher and "DMLC_ROLE" in env:
-            found[f"{env['DMLC_ROLE']} {env['DMLC_TASK_ID']}"] = int(task.name)
-    return found
-
-
 def run(
-    folder: Path, seed: int | None, *options: str, workers: int = 2, kind: str = "dist_sync", only: str = ""
+    folder: Path,
+    seed: int | None,
+    *options: str,
+    workers: int = 2,
+    kind: str = "dist_sync",
+    only: str = "",
+    tcp: str = "0",
 ) -> tuple[list[str], list[str], int]:
     """Run the job, killing and stopping processes from `seed` on; returns what was done, its output, its status.
 
     Args:
-        kind: the store. only: the role of the processes that are killed and stopped.
+        kind: the store. only: the role of the processes that are killed and stopped. tcp: "1" for arrays by it.
     """
     folder.mkdir()
-    command = [sys.executable, "-m", "dualmx.launch", "-n", str(workers), "-s", "2", *options]
-    env = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT), "MXNET_KVSTORE_BIGARRAY_BOUND": "100"}
-    launcher = subprocess.Popen(
-        [*command, sys.executable, str(JOB), str(folder), str(ROUNDS), kind], env=env, cwd=ROOT, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
+    env = {"MXNET_KVSTORE_BIGARRAY_BOUND": "100", "DUALMX_TCP": tcp}
+    command = [*jobs.launcher(workers, 2, *options), jobs.PYTHON, JOB, folder, ROUNDS, kind]
     done: list[str] = []
     rng = random.Random(seed)
-    until = time.monotonic() + 90
+    until = time.monotonic() + 150
 
     def least() -> int:
         try:
@@ -57,11 +44,11 @@ def run(
         except OSError:
             return 0
 
-    try:
+    with jobs.running(*command, env=env) as launcher:
         for goal in (20, 60, 100) if seed is not None else ():
             while least() < goal and launcher.poll() is None and time.monotonic() < until:
                 time.sleep(0.01)
-            running = {name: pid for name, pid in members(launcher.pid).items() if name.startswith(only)}
+            running = {name: pid for name, pid in jobs.members(launcher.pid).items() if name.startswith(only)}
             if not running:
                 break
             name = rng.choice(sorted(running)) if done else rng.choice(["server 0", "server 1"])
@@ -71,11 +58,8 @@ def run(
             if how == signal.SIGSTOP:
                 time.sleep(0.5)
                 os.kill(running[name], signal.SIGCONT)
-        output = launcher.communicate(timeout=max(until - time.monotonic(), 1))[0]
-        return done, output.splitlines(), launcher.returncode
-    finally:
-        launcher.kill()
-        launcher.communicate()
+        output, _ = jobs.finish(launcher, max(until - time.monotonic(), 1))
+    return done, output.splitlines(), launcher.returncode
 
 
 def weights(folder: Path, rank: int) -> list[bytes]:
@@ -97,14 +81,12 @@ def test_killed_servers_and_workers_come_back_and_no_bit_differs(tmp_path: Path)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tcp", ["0", "1"])
-def test_killed_servers_of_large_arrays_come_back_and_no_bit_differs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tcp: str
-) -> None:
-    monkeypatch.setenv("DUALMX_TCP", tcp)  # slices are received into place, or seen where the servers have them
-    assert run(tmp_path / "quiet", None, kind="dist_sync large")[2] == 0
+def test_killed_servers_of_large_arrays_come_back_and_no_bit_differs(tmp_path: Path, tcp: str) -> None:
+    """Slices are received into place, or seen where the servers have them."""
+    assert run(tmp_path / "quiet", None, kind="dist_sync large", tcp=tcp)[2] == 0
     expected = weights(tmp_path / "quiet", 0)
     waits = ("--on-worker-death", "wait", "--on-server-death", "wait")
-    done, output, code = run(tmp_path / "job", 5, *waits, kind="dist_sync large")
+    done, output, code = run(tmp_path / "job", 5, *waits, kind="dist_sync large", tcp=tcp)
     assert code == 0 and len(done) == 3, (done, output[-30:])
     assert all(weights(tmp_path / "job", rank) == expected for rank in range(2)), done
 
@@ -123,21 +105,11 @@ def test_killed_servers_of_a_mixed_store_come_back_and_no_bit_differs(tmp_path: 
 def test_the_job_goes_on_without_a_worker(tmp_path: Path) -> None:
     folder = tmp_path / "job"
     folder.mkdir()
-    command = [sys.executable, "-m", "dualmx.launch", "-n", "2", "-s", "2", "--on-worker-death", "continue"]
-    env = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}
-    launcher = subprocess.Popen(
-        [*command, sys.executable, str(JOB), str(folder), "100"], env=env, cwd=ROOT, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
-    try:
-        until = time.monotonic() + 60
-        while not (folder / "0.round").exists() and time.monotonic() < until:
-            time.sleep(0.01)
-        os.kill(members(launcher.pid)["worker 1"], signal.SIGKILL)
-        output = launcher.communicate(timeout=60)[0]
-    finally:
-        launcher.kill()
-        launcher.communicate()
-    assert launcher.returncode == 0, output[-3000:]
+    command = [*jobs.launcher(2, 2, "--on-worker-death", "continue"), jobs.PYTHON, JOB, folder, 100]
+    with jobs.running(*command) as launcher:
+        jobs.wait_for((folder / "0.round").exists)
+        os.kill(jobs.members(launcher.pid)["worker 1"], signal.SIGKILL)
+        output, _ = jobs.finish(launcher)
+    assert launcher.returncode == 0
     assert "worker 1 was killed by signal 9 (SIGKILL); the job goes on without it" in output
     assert "[worker 0] done" in output

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,8 +20,8 @@ from dualmx.ps.store import Shard, Store
 from dualmx.ps.van.frame import Message
 from dualmx.ps.van.simulator import SimNetwork
 from dualmx.ps.worker import KVWorker
+from tests import jobs
 
-ROOT = Path(__file__).parents[2]
 WORKERS, SERVERS, ROWS, WIDTH = 2, 2, 40, 3
 
 
@@ -209,15 +206,8 @@ def test_a_worker_that_is_a_round_behind_gets_the_rows_before(tmp_path: Path) ->
 @pytest.mark.slow
 def test_tables_of_real_jobs(tmp_path: Path) -> None:
     """All checks of `jobs/rows.py` hold on both workers, whose tables have the same bits."""
-    command = [sys.executable, "-m", "dualmx.launch", "-n", "2", "-s", "2", sys.executable, "-W", "error"]
-    done = subprocess.run(
-        [*command, str(Path(__file__).parent / "jobs" / "rows.py"), str(tmp_path)],
-        env={**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT), "MXNET_KVSTORE_BIGARRAY_BOUND": "8"},
-        capture_output=True,
-        text=True,
-        timeout=400,
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
+    script = [jobs.PYTHON, "-W", "error", Path(__file__).parent / "jobs" / "rows.py", tmp_path]
+    done = jobs.run(*jobs.launcher(2, 2), *script, env={"MXNET_KVSTORE_BIGARRAY_BOUND": "8"})
     for check in ("values", "few_bytes_travel", "updates", "trainers", "modules"):
         assert all(f"[worker {rank}] held: {check}" in done.stdout for rank in (0, 1))
     tables = sorted(p.name[:-6] for p in tmp_path.glob("*-0.npz"))

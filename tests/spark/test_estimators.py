@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,34 +12,30 @@ import pytest
 
 import dualmx as mx
 from dualmx import keras, spark
+from tests import jobs
 
-ROOT = Path(__file__).parents[2]
 INSTALLED = importlib.util.find_spec("pyspark") is not None
 needs_java = pytest.mark.skipif(not (INSTALLED and shutil.which("java")), reason="pyspark and Java are not installed")
 needs_pyarrow = pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="pyarrow is not installed")
 needs_pyspark = pytest.mark.skipif(not INSTALLED, reason="pyspark is not installed")
 
 
-def submitted(folder: Path, *program: str) -> str:
-    env = {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"}
-    env |= {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    command = [sys.executable, *program]
-    done = subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, timeout=500)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+def submitted(folder: Path, *program: object) -> str:
+    env = {"PYSPARK_PYTHON": jobs.PYTHON, "SPARK_LOCAL_IP": jobs.HOST}
+    return jobs.run(jobs.PYTHON, *program, env=env, cwd=folder, seconds=500).stdout
 
 
 @pytest.mark.slow
 @needs_java
 @pytest.mark.parametrize("part", ["batches", "rows", "resume", "failed", "stages", "errors"])
 def test_fitting(part: str, tmp_path: Path) -> None:
-    assert "finished" in submitted(tmp_path, str(ROOT / "tests/spark/jobs/estimators.py"), part, str(tmp_path))
+    assert "finished" in submitted(tmp_path, jobs.ROOT / "tests/spark/jobs/estimators.py", part, tmp_path)
 
 
 @pytest.mark.slow
 @needs_java
 def test_the_example_learns_digits(tmp_path: Path) -> None:
-    out = submitted(tmp_path, str(ROOT / "examples/coming_from/spark_mnist.py"), "--store", str(tmp_path / "store"))
+    out = submitted(tmp_path, (jobs.ROOT / "examples/coming_from/spark_mnist.py"), "--store", str(tmp_path / "store"))
     assert float(out.split(" right")[0].split()[-1]) > 0.85, out
     assert len(list((tmp_path / "store" / "runs").glob("*/checkpoint.ckpt"))) == 1
 

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from dualmx.tools.bandwidth import resnet50, sizes_of
 from dualmx.tools.diagnose import differences
 from dualmx.tools.diagnose import page as diagnosis
 from dualmx.tools.status import main, page
+from tests import jobs
 
 JOB = """
 import os, pathlib, time
@@ -42,24 +42,25 @@ out.wait_to_read()
 GONE = {"uri": "127.0.0.1", "port": 1, "secret": "x" * 32, "command": "a job that does not answer"}
 
 
-def dualmx(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "dualmx.cli", *arguments]
-    return subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, timeout=90)
+def dualmx(*arguments: object, status: int | None = None, **env: str) -> jobs.Done:
+    return jobs.run(jobs.PYTHON, "-m", "dualmx.cli", *arguments, env=env, status=status, seconds=90)
 
 
 @pytest.mark.slow
 def test_status_of_a_running_job(tmp_path: Path) -> None:
     env = {"XDG_CONFIG_HOME": str(tmp_path), "READY": str(tmp_path / "ready")}
-    launch = [sys.executable, "-m", "dualmx.launch", "-n", "2", "-s", "1", sys.executable, "-c", JOB]
-    job = subprocess.Popen(launch, env={**os.environ, **env}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        until = time.monotonic() + 60
-        while not (tmp_path / "ready").exists():
-            assert time.monotonic() < until and job.poll() is None
-            time.sleep(0.05)
+    command = [*jobs.launcher(2, 1), jobs.PYTHON, "-c", JOB]
+    with jobs.running(*command, env=env, stdout=subprocess.DEVNULL) as job:
+
+        def ready() -> bool:
+            assert job.poll() is None
+            return (tmp_path / "ready").exists()
+
+        jobs.wait_for(ready)
         (tmp_path / "dualmx" / "jobs" / f"{os.getpid()}.json").write_text(json.dumps(GONE))
         (tmp_path / "dualmx" / "jobs" / f"{os.getpid()}.json").chmod(0o600)
         state: dict[str, Any] = {"stragglers": {}}
+        until = time.monotonic() + 60
         while not state["stragglers"]:  # until worker 0 has waited for half a second
             assert time.monotonic() < until
             found = dualmx("status", "--json", "--interval", "0.2", **env)
@@ -77,9 +78,8 @@ def test_status_of_a_running_job(tmp_path: Path) -> None:
         wrong = dualmx("status", "--uri", uri, "--port", port, DUALMX_SECRET="another-secret-of-the-job", **env)
         assert wrong.returncode == 2 and "secret" in wrong.stderr
         assert json.loads(file.read_text())["secret"] not in found.stdout
-    finally:
         job.send_signal(signal.SIGTERM)
-        job.wait(30)
+        jobs.finish(job)
     assert not list((tmp_path / "dualmx" / "jobs").iterdir())
     nobody = dualmx("status", **env)
     assert nobody.returncode == 2 and "no job of yours runs on this host" in nobody.stderr
@@ -172,8 +172,8 @@ def test_hosts_that_disagree() -> None:
 
 
 def test_diagnosis_without_hosts_is_that_of_doctor(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-m", "dualmx.diagnose"], capture_output=True, text=True, timeout=90)
-    assert done.returncode == 0 and "environment (dualmx):" in done.stdout
+    done = jobs.run(jobs.PYTHON, "-m", "dualmx.diagnose")
+    assert "environment (dualmx):" in done.stdout
     wrong = dualmx("diagnose", "--hosts", str(tmp_path / "absent"))
     assert wrong.returncode == 2 and "cannot be read" in wrong.stderr
 

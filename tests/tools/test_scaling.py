@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -15,6 +12,7 @@ import dualmx as mx
 from dualmx.core.errors import ArgumentError
 from dualmx.tools.scaling_advisor import Network, main, numbers, page, shape_of
 from dualmx.tools.scaling_model import all_reduce_seconds, break_even, fastest, scaling_table, servers_seconds, speedup
+from tests import jobs
 
 FIELDS = {
     "batch", "workers", "compression", "tcomp", "tsync", "break_even", "worth_it", "speedup", "efficiency",
@@ -112,10 +110,9 @@ def test_gradients_of_networks() -> None:
 @pytest.mark.parametrize("store", ["dist_sync", "collective"])
 def test_a_measurement_here(store: str) -> None:
     """A step in one process, and exchanges of the network's gradients in jobs of two workers."""
-    command = [sys.executable, "-m", "dualmx.cli", "speedup", "--net", "lenet", "--batch-sizes", "4,8"]
+    command = [jobs.PYTHON, "-m", "dualmx.cli", "speedup", "--net", "lenet", "--batch-sizes", "4,8"]
     command += ["--workers", "2", "--rounds", "2", "--kv-store", store, "--json"]
-    done = subprocess.run(command, env={**os.environ}, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
+    done = jobs.run(*command)
     found = json.loads(done.stdout)
     kinds = ["none", "2bit"] if store == "dist_sync" else ["none"]
     assert found["measured"] == ["tcomp", "tsync"] and (found["bytes"], found["arrays"]) == (4 * 431_080, 8)

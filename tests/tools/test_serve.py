@@ -5,13 +5,10 @@ from __future__ import annotations
 import http.client
 import io
 import json
-import os
 import re
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +20,7 @@ import dualmx as mx
 from dualmx.core.errors import ArgumentError, ArgumentKeyError, ArgumentTypeError, FormatError
 from dualmx.predictor import Predictor, load_ndarray_file
 from dualmx.tools.serve import Model, main, parse_input
+from tests import jobs
 
 X = np.random.RandomState(0).rand(11, 3, 6, 6).astype("float32")
 
@@ -128,7 +126,7 @@ class TestPredictor:
             "print([m for m in sys.modules if m.split('.')[:2][-1] in ('gluon', 'module', 'optimizer', 'kvstore')"
             " and m.startswith('dualmx.')])\n"
         )
-        done = subprocess.run([sys.executable, "-c", code, exported[0]], capture_output=True, text=True, check=True)
+        done = jobs.run(jobs.PYTHON, "-c", code, exported[0])
         assert done.stdout.strip() == "[]"
 
 
@@ -154,15 +152,16 @@ class Client:
 
 @pytest.fixture(scope="module")
 def served(exported: tuple[str, np.ndarray]) -> Iterator[Client]:
-    command = [sys.executable, "-m", "dualmx.cli", "serve", exported[0], "--input", "data=3,6,6"]
+    command = [jobs.PYTHON, "-m", "dualmx.cli", "serve", exported[0], "--input", "data=3,6,6"]
     command += ["--buckets", "1,4", "--port", "0", "--max-mb", "1"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
-    assert process.stdout is not None
-    found = re.search(r"on http://127\.0\.0\.1:(\d+)$", process.stdout.readline().strip())
-    assert found is not None
-    yield Client(int(found[1]))
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 0
+    with jobs.running(*command, env={"PYTHONUNBUFFERED": "1"}, stderr=None) as process:
+        assert process.stdout is not None
+        found = re.search(r"on http://127\.0\.0\.1:(\d+)$", process.stdout.readline().strip())
+        assert found is not None
+        yield Client(int(found[1]))
+        process.send_signal(signal.SIGTERM)
+        jobs.finish(process)
+        assert process.returncode == 0
     process.stdout.close()
 
 
@@ -194,7 +193,7 @@ class TestServer:
     def test_curl(self, served: Client) -> None:
         body = json.dumps({"data": X[:1].tolist()})
         command = ["curl", "-sS", "-d", "@-", f"http://127.0.0.1:{served.port}/predict"]
-        done = subprocess.run(command, input=body, capture_output=True, text=True, check=True, timeout=60)
+        done = jobs.run(*command, given=body)
         assert np.shape(next(iter(json.loads(done.stdout)["outputs"].values()))) == (1, 5)
 
     @pytest.mark.parametrize(

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import re
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -22,6 +20,7 @@ import pytest
 from dualmx.tools.status import main, page
 from dualmx.tools.status_page import metrics_text, web_page
 from dualmx.tools.status_server import MAX_CLIENTS, Server
+from tests import jobs
 
 SNAPSHOT = Path(__file__).with_name("status.html")
 SERVERS = """
@@ -113,16 +112,15 @@ class Client:
         return {"servers" if state["wanted"]["server"] else "direct": state for state in states}
 
 
-def started(*arguments: str, **env: str) -> subprocess.Popen[str]:
+def started(*arguments: str, **env: str) -> jobs.Process:
     def interruptible() -> None:  # also where the tests are not, as in the background of a script
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-    command = [sys.executable, "-m", "dualmx.cli", *arguments]
-    given = {**os.environ, "PYTHONUNBUFFERED": "1", **env}
-    return subprocess.Popen(command, env=given, stdout=subprocess.PIPE, text=True, preexec_fn=interruptible)
+    command = [jobs.PYTHON, "-m", "dualmx.cli", *arguments]
+    return jobs.start(*command, env={"PYTHONUNBUFFERED": "1", **env}, stderr=None, preexec_fn=interruptible)
 
 
-def port_of(process: subprocess.Popen[str]) -> int:
+def port_of(process: jobs.Process) -> int:
     assert process.stdout is not None
     found = re.search(r"on http://127\.0\.0\.1:(\d+)$", process.stdout.readline().strip())
     assert found is not None
@@ -134,22 +132,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Configuration of a user who runs a job with a server and one without."""
     folder = tmp_path_factory.mktemp("jobs")
     launches = []
-    for name, servers, code in (("servers", "1", SERVERS), ("direct", "0", DIRECT)):
-        launch = [sys.executable, "-m", "dualmx.launch", "-n", "2", "-s", servers, sys.executable, "-c", code]
-        env = {**os.environ, "XDG_CONFIG_HOME": str(folder), "READY": str(folder / name)}
-        quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        launches.append(subprocess.Popen(launch, env=env, **quiet))
+    for name, servers, code in (("servers", 1, SERVERS), ("direct", 0, DIRECT)):
+        env = {"XDG_CONFIG_HOME": str(folder), "READY": str(folder / name)}
+        command = [*jobs.launcher(2, servers), jobs.PYTHON, "-c", code]
+        launches.append(jobs.start(*command, env=env, stdout=subprocess.DEVNULL))
+
+    def ready() -> bool:
+        assert all(launch.poll() is None for launch in launches)
+        return all((folder / f"{name}{rank}").exists() for name in ("servers", "direct") for rank in (0, 1))
+
     try:
-        until = time.monotonic() + 90
-        while not all((folder / f"{name}{rank}").exists() for name in ("servers", "direct") for rank in (0, 1)):
-            assert time.monotonic() < until and all(launch.poll() is None for launch in launches)
-            time.sleep(0.05)
+        jobs.wait_for(ready, 90)
         yield folder
     finally:
-        for launch in launches:
-            launch.send_signal(signal.SIGTERM)
-        for launch in launches:
-            launch.wait(30)
+        jobs.end(*launches)
 
 
 @pytest.fixture(scope="module")
@@ -157,8 +153,8 @@ def client(folder: Path) -> Iterator[Client]:
     process = started("status", "--serve", "0", "--interval", "0.3", XDG_CONFIG_HOME=str(folder))
     yield Client(port_of(process))
     process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 0 and process.stdout is not None
-    process.stdout.close()
+    jobs.finish(process)
+    assert process.returncode == 0
 
 
 @pytest.mark.slow
@@ -201,24 +197,19 @@ def test_jobs_are_told_while_they_run(client: Client) -> None:
 @pytest.mark.slow
 def test_exchanges_by_xla_are_told(tmp_path: Path) -> None:
     """Who waits inside of XLA does not know for whom: the straggler is the one that does not wait."""
-    env = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path), "READY": str(tmp_path / "x"), "DUALMX_COLLECTIVES": "xla"}
-    launch = [sys.executable, "-m", "dualmx.launch", "-n", "3", "-s", "0", sys.executable, "-c", DIRECT]
-    job = subprocess.Popen(launch, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
+    env = {"XDG_CONFIG_HOME": str(tmp_path), "READY": str(tmp_path / "x"), "DUALMX_COLLECTIVES": "xla"}
+    command = [*jobs.launcher(3), jobs.PYTHON, "-c", DIRECT]
+    with jobs.running(*command, env=env, stdout=subprocess.DEVNULL) as job:
         until, state = time.monotonic() + 90, {}
         # On a busy machine the others may wait for its first round as well.
         while list(state.get("stragglers", {})) != ["1"] or state["workers"]["1"]["rounds"] < 20:
             assert time.monotonic() < until and job.poll() is None, state
-            command = [sys.executable, "-m", "dualmx.cli", "status", "--json"]
-            done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+            done = jobs.run(jobs.PYTHON, "-m", "dualmx.cli", "status", "--json", env=env, status=None, seconds=60)
             state = json.loads(done.stdout) if done.returncode == 0 else {}
         # The arrays' own bytes: what travels, XLA alone knows.
         assert state["workers"]["1"]["rounds"] == 20 and state["workers"]["1"]["sent"] == 20 * 4000
         waits = [state["workers"][rank]["wait"] for rank in ("0", "2")]
         assert all(wait["seconds"] > 0.5 and 1 in wait["for"] for wait in waits)
-    finally:
-        job.send_signal(signal.SIGTERM)
-        job.wait(60)
 
 
 def test_no_secret_is_told(client: Client, folder: Path) -> None:

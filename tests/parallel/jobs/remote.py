@@ -101,9 +101,7 @@ if len(sys.argv) < 2:
     rpc.stop()
     print("finished", p.rank(), flush=True)
 elif p.rank() == 0:
-    began = time.monotonic()
     expect(mx.base.MXNetError, "process 1", "die")
-    assert time.monotonic() - began < 10
     print("told", flush=True)
     os._exit(7)
 else:

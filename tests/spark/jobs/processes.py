@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from typing import Any
 
 import pyspark.cloudpickle
@@ -71,11 +70,10 @@ assert left == right and abs(left[0] - 3) < 0.2 and abs(left[1] + 2) < 0.2, left
 assert (many, few) == (51, 50)
 
 for how in ("raise", "kill"):
-    begin = time.monotonic()
     try:
         spark.run(failing, (how,), num_proc=2)
     except mx.MXNetError as e:
-        print(how, "after", round(time.monotonic() - begin), "s:", str(e))
+        print(f"{how}: {e}")
     else:
         raise AssertionError(how)
 session.stop()
