@@ -66,6 +66,10 @@ def test_a_warmup_that_is_over_has_no_rate():
         (lambda: MultiFactorScheduler([0, 2]), "from 1"),
         (lambda: MultiFactorScheduler([1, 2], 2), "factor=2"),
         (lambda: MultiFactorScheduler(3), "list of update numbers"),
+        (lambda: MultiFactorScheduler([]), "list of update numbers"),
+        (lambda: MultiFactorScheduler([2, 2]), "increasing"),
+        (lambda: MultiFactorScheduler([0]), "from 1"),
+        (lambda: LRScheduler(warmup_steps=1.5), "warmup_steps=1.5"),
         (lambda: PolyScheduler(0), "max_update=0"),
         (lambda: CosineScheduler(3.5), "max_update=3.5"),
         (lambda: LRScheduler(warmup_steps=-1), "warmup_steps=-1"),
@@ -92,3 +96,21 @@ def test_changes_are_logged_in_the_words_of_mxnet(caplog):
         "Update[3]: Change learning rate to 1.00000e-01",
         "Update[5]: now learning rate arrived at 5.00000e-02, will not change in the future",
     ]
+
+
+def test_the_smallest_and_largest_arguments_are_accepted():
+    assert [FactorScheduler(1, 1.0, base_lr=1.0)(n) for n in (0, 1, 5)] == [1.0, 1.0, 1.0]
+    assert [FactorScheduler(1, 0.5, base_lr=1.0)(n) for n in (1, 2, 3)] == [1.0, 0.5, 0.25]
+    assert [MultiFactorScheduler([1], 0.5, base_lr=1.0)(n) for n in (0, 1, 2, 9)] == [1.0, 1.0, 0.5, 0.5]
+    assert MultiFactorScheduler((1, 2), 1, base_lr=1.0)(5) == 1.0
+    assert LRScheduler(base_lr=0.1, warmup_begin_lr=0.1).warmup_begin_lr == 0.1
+    for kind in (PolyScheduler, CosineScheduler):
+        schedule = kind(1, base_lr=1.0, final_lr=0.5)
+        assert [schedule(n) for n in (0, 1, 2)] == pytest.approx([1.0, 0.5, 0.5])
+    with pytest.raises(ArgumentError, match="max_update"):
+        CosineScheduler(0)
+
+
+def test_a_floor_is_reached_and_kept():
+    schedule = FactorScheduler(1, 0.5, stop_factor_lr=0.25, base_lr=1.0)
+    assert [schedule(n) for n in (1, 2, 3, 4, 5)] == [1.0, 0.5, 0.25, 0.25, 0.25]

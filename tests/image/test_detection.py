@@ -258,3 +258,14 @@ def test_what_create_makes() -> None:
         mx.image.CreateMultiRandCropAugmenter(min_object_covered=[0.1, 0.5], max_attempts=[1, 2, 3])
     with pytest.raises(ValueError, match="expected an Augmenter"):
         mx.image.DetBorrowAug(3)
+
+
+@pytest.mark.parametrize("wrong", [[3], [mx.image.HorizontalFlipAug(0.5)], mx.image.HorizontalFlipAug(0.5)])
+def test_one_of_several_changes_must_know_boxes(wrong: object) -> None:
+    with pytest.raises(ValueError, match="aug_list: expected DetAugmenters"):
+        mx.image.DetRandomSelectAug(wrong)
+
+
+def test_of_no_changes_none_is_chosen() -> None:
+    image = mx.nd.array(IMAGE, dtype="uint8")
+    assert mx.image.DetRandomSelectAug([])(image, BOXES)[0] is image

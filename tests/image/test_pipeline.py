@@ -189,8 +189,15 @@ def test_image_iter_from_lists(tmp_path: Path) -> None:
 
 
 def test_image_iter_refuses() -> None:
-    for kwargs in ({}, {"imglist": [], "data_shape": (1, 8, 8)}, {"imglist": []}):
-        with pytest.raises(mx.MXNetError):
+    one = [[1, "a.png"]]
+    for kwargs, said in (
+        ({}, "expected path_imgrec, path_imglist or imglist"),
+        ({"imglist": [], "data_shape": (1, 8, 8)}, "data_shape|no images"),
+        ({"imglist": []}, "part 0 of 1: no images"),
+        ({"imglist": one, "num_parts": 2, "part_index": 2}, "part_index=2"),
+        ({"imglist": one, "aug_list": [], "resize": 3}, "resize: not together with aug_list"),
+    ):
+        with pytest.raises(mx.MXNetError, match=said):
             mx.image.ImageIter(**{"batch_size": 1, "data_shape": (3, 8, 8), **kwargs})
 
 
@@ -276,6 +283,36 @@ def test_windows_without_pixels_are_refused(window: tuple[int, ...]) -> None:
         mx.image.fixed_crop(mx.nd.array(picture(1), dtype="uint8"), *window)
     with pytest.raises(mx.MXNetError, match="interp=2.0"):
         mx.image.imresize(mx.nd.array(picture(1), dtype="uint8"), 4, 4, interp=2.0)
+
+
+@pytest.mark.parametrize("size", [(0, 4), (4, 0), (-1, 4), (1 << 20, 1 << 20)])
+def test_sizes_without_pixels_and_beyond_memory_are_refused(size: tuple[int, int]) -> None:
+    for image in (picture(1), mx.nd.array(picture(1), dtype="uint8")):
+        with pytest.raises(mx.MXNetError, match=f"w={size[0]}, h={size[1]}: expected 1 or more, at most"):
+            mx.image.imresize(image, *size)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (1, 3), (3, 1)])
+def test_images_of_one_pixel_and_of_one_line(size: tuple[int, int]) -> None:
+    for interp in range(5):
+        made = mx.image.imresize(mx.nd.full((5, 4, 3), 7, dtype="uint8"), *size, interp=interp).asnumpy()
+        assert made.shape == (size[1], size[0], 3) and (made == 7).all()
+
+
+@pytest.mark.parametrize("mean", [None, False])
+def test_no_mean_is_no_normalization(mean: bool | None) -> None:
+    made = mx.image.CreateAugmenter((3, 8, 8), mean=mean, std=mean)
+    assert not any(isinstance(a, mx.image.ColorNormalizeAug) for a in made)
+    both = mx.image.CreateDetAugmenter((3, 8, 8), mean=mean, std=mean)
+    assert not any("colornormalizeaug" in str(a.dumps()).lower() for a in both)
+
+
+def test_one_mean_is_that_of_all_channels() -> None:
+    for wrong in ([1, 2], [[1, 2, 3]], 3):
+        with pytest.raises(mx.MXNetError, match="mean: got shape .*: expected one number or three"):
+            mx.image.CreateAugmenter((3, 8, 8), mean=np.array(wrong))
+    aug = mx.image.CreateAugmenter((3, 8, 8), mean=np.array([5.0]), std=np.array([2.0]))[-1]
+    assert (aug(mx.nd.full((8, 8, 3), 7)).asnumpy() == 1).all()
 
 
 def test_crops() -> None:

@@ -224,3 +224,34 @@ def test_a_registered_class_is_found_and_reports(caplog):
     with caplog.at_level("INFO"):
         assert (filled(made) == 0.5).all()
     assert "Initialized x_weight as weight: 0.5" in caplog.text
+
+
+def test_verbosity_is_off_unless_asked_for(caplog):
+    with caplog.at_level("INFO"):
+        filled(init.One())
+        filled(init.One().set_verbosity(True).set_verbosity())
+    assert not caplog.records
+
+
+def test_equal_are_initializers_of_one_class_and_the_same_arguments():
+    assert init.Uniform(0.5) == init.Uniform(0.5) and hash(init.Uniform(0.5)) == hash(init.Uniform(0.5))
+    assert init.Uniform(0.5) != init.Uniform(0.25) and init.Uniform(0.5) != init.Normal(0.5) and init.One() != "one"
+
+
+@pytest.mark.parametrize(
+    ("bidirectional", "mode"), [(b, m) for b in (False, True) for m in ("lstm", "gru", "rnn_relu")]
+)
+def test_fused_sizes_of_one_unit_one_layer_and_one_input(bidirectional, mode):
+    ways, gates = 1 + bidirectional, {"lstm": 4, "gru": 3, "rnn_relu": 1}[mode]
+    made = init.FusedRNN(init.One(), 1, 1, mode, bidirectional=bidirectional, forget_bias=0.0)
+    size = ways * gates * (1 + 1 + 2)
+    assert runs(filled(init.Zero(), "x_parameters", (size,), attrs={"__init__": made.dumps()}))[0] == (0, 1.0)
+    for wrong in (size - ways * gates, *((size - 1, size + 1) if ways * gates > 1 else ())):
+        with pytest.raises(mx.MXNetError, match="do not fit"):
+            filled(init.Zero(), "x_parameters", (wrong,), attrs={"__init__": made.dumps()})
+
+
+def test_a_list_of_arrays_names_no_variables(tmp_path):
+    mx.nd.save(str(tmp_path / "p.params"), [mx.nd.ones((1,))])
+    with pytest.raises(mx.MXNetError, match="holds a list: expected arrays with names"):
+        init.Load(str(tmp_path / "p.params"))

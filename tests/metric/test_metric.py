@@ -73,6 +73,13 @@ def test_create(spec, name):
         (lambda: mx.metric.F1().update([mx.nd.arange(3)], [mx.nd.zeros((3, 2))]), "binary"),
         (lambda: mx.metric.CompositeEvalMetric(["acc"]).get_metric(5), "index=5"),
         (lambda: mx.metric.register(int), "EvalMetric"),
+        (lambda: mx.metric.create(3), "metric=3: expected a name"),
+        (lambda: mx.metric.Accuracy().update(3, [mx.nd.zeros((3,))]), "labels of type int"),
+        (lambda: mx.metric.F1().update([mx.nd.zeros((3,))], [mx.nd.zeros((3,))]), "expected scores (N, 2)"),
+        (lambda: mx.metric.F1().update([mx.nd.zeros((3,))], [mx.nd.zeros((2, 2))]), "labels of shape 3"),
+        (lambda: mx.metric.Perplexity(None).update([mx.nd.zeros((3,))], [mx.nd.zeros((2, 2))]), "labels of shape"),
+        (lambda: mx.metric.check_label_shapes([1], [1, 2]), "labels of shape 1 for predictions of shape 2"),
+        (lambda: mx.metric.PCC().update([mx.nd.zeros((3,))], [mx.nd.zeros((2, 2))]), "labels of shape 3"),
     ],
 )
 def test_errors_name_the_argument(act, words):
