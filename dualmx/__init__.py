@@ -10,8 +10,7 @@ Example:
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import (
     autograd,
@@ -28,8 +27,9 @@ from . import symbol as sym
 from .context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus, tpu
 from .core import knobs as _accepted
 from .core import knobs as _knobs
-from .core import module_alias as _alias
 from .core.errors import MXNetError
+from .core.module_alias import install_finder as _install_finder
+from .core.module_alias import lazy_names as _lazy_names
 from .ndarray import NDArray, waitall
 from .symbol import AttrScope, Symbol
 
@@ -111,23 +111,9 @@ _MODES = (
 
 
 if not TYPE_CHECKING:  # a type checker would take any name for one of these
+    __getattr__, __dir__ = _lazy_names(__name__, _LAZY | {name: f"util:{name}" for name in _MODES})
 
-    def __getattr__(name: str) -> Any:
-        target = _LAZY.get(name)
-        if name in _MODES:
-            return getattr(importlib.import_module(".util", __name__), name)
-        if target is None:
-            raise AttributeError(f"module 'dualmx' has no attribute {name!r}")
-        found = importlib.import_module(f".{target}", __name__)
-        globals()[name] = found
-        return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_MODES})
-
-
-_alias.install_finder()
+_install_finder()
 _accepted.warn_unknown()
 
 if _knobs.PROFILER_AUTOSTART.read() == "1":

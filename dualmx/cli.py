@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import os
 import platform
 import sys
 from importlib import metadata
 
 from .core.knobs import KNOBS, SECRET, ignored_variables
+from .core.module_alias import load
 from .launch import main as launch
 
 _FOREIGN = (
@@ -90,7 +90,7 @@ def main(argv: list[str] | None = None) -> int:
         return launch(given[1:])
     if given[:1] and given[0] in _TOOLS:
         module, function, _ = _TOOLS[given[0]]
-        return getattr(importlib.import_module(f".tools.{module}", __package__), function)(given[1:])
+        return getattr(load(f"tools.{module}"), function)(given[1:])
     options = parser.parse_args(given)
     return {"doctor": doctor}[options.command]()
 

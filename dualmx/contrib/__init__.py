@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from ..core.module_alias import lazy_names as _lazy_names
 
 _ROOMS = (
     "amp", "autograd", "io", "onnx", "quantization", "safetensors", "stablehlo", "svrg_optimization", "tensorboard",
     "text",
 )  # fmt: skip
-_ALIASES = {"nd": "ndarray", "ndarray": "ndarray", "sym": "symbol", "symbol": "symbol"}
 
-
-def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
-        return importlib.import_module(f".{name}", __name__)
-    if name == "quant":  # MXNet's second name
-        return importlib.import_module(".quantization", __name__)
-    if name in _ALIASES:
-        return importlib.import_module(f"..{_ALIASES[name]}", __name__).contrib
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_ROOMS, *_ALIASES})
+__getattr__, __dir__ = _lazy_names(
+    __name__,
+    {
+        **{name: f"contrib.{name}" for name in _ROOMS},
+        "quant": "contrib.quantization",  # MXNet's second name
+        **dict.fromkeys(("nd", "ndarray"), "ndarray:contrib"),
+        **dict.fromkeys(("sym", "symbol"), "symbol:contrib"),
+    },
+)

@@ -1,10 +1,12 @@
-"""Modules under second names: `sys.modules["mxnet"] = dualmx`, and lazy re-exports at MXNet's import paths."""
+"""Modules under second names, `sys.modules["mxnet"] = dualmx`, and names that are imported when they are first used.
+
+Nothing else imports modules of the package by a name that is not in an import statement.
+"""
 
 from __future__ import annotations
 
-import importlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -48,6 +50,35 @@ def install_finder() -> None:
         sys.meta_path.insert(0, _AliasFinder())
 
 
+def load(module: str) -> Any:
+    """Return a module of the package by its name inside it, for a public name whose module is in a room above."""
+    return import_module(f"{_OWN}.{module}")
+
+
+def lazy_names(
+    module: str, places: Mapping[str, str], kind: str = "attribute"
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the `__getattr__` and the `__dir__` of a module some of whose names are imported when they are first used.
+
+    Args:
+        module: its full name.
+        places: for each name a module inside the package, or `module:attribute`.
+        kind: what an error calls the names.
+    """
+
+    def find(name: str) -> Any:
+        room = sys.modules[module]
+        if name not in places:
+            # With name and object, Python suggests near names.
+            raise AttributeError(f"module {module!r} has no {kind} {name!r}", name=name, obj=room)
+        place, _, attribute = places[name].partition(":")
+        found = getattr(load(place), attribute) if attribute else load(place)
+        setattr(room, name, found)
+        return found
+
+    return find, lambda: sorted({*vars(sys.modules[module]), *places})
+
+
 def lazy_reexport(module: str, *modules: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return the `__getattr__` and the `__dir__` of a module that has the public names of other modules.
 
@@ -60,13 +91,13 @@ def lazy_reexport(module: str, *modules: str) -> tuple[Callable[[str], Any], Cal
         if not name.startswith("__"):
             for place in modules:
                 try:
-                    return getattr(importlib.import_module(place), name)
+                    return getattr(import_module(place), name)
                 except AttributeError:
                     continue
         raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name)
 
     def names() -> list[str]:
-        found = {n for place in modules for n in dir(importlib.import_module(place)) if not n.startswith("_")}
+        found = {n for place in modules for n in dir(import_module(place)) if not n.startswith("_")}
         return sorted(found)
 
     return find, names

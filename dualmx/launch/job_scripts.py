@@ -12,7 +12,7 @@ from ..core.errors import ArgumentError
 from .guard import rank_env
 from .plan import JobPlan, place_scheduler
 from .process import JobMember, script_free
-from .supervisor import launcher, process_specs
+from .supervisor import LAUNCHERS, process_specs
 
 _START_S = 600  # seconds that a task waits for the scheduler's start
 _FOR_OTHERS = ("DUALMX_SECRET", "DMLC_NUM_ATTEMPT", "DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT")
@@ -162,7 +162,7 @@ def commands(plan: JobPlan) -> str:
     place_scheduler(plan)
     members: Sequence[JobMember] = [JobMember("scheduler", 0), *(JobMember(role, rank) for role, rank in plan.members)]
     lines = []
-    for start in process_specs(plan, launcher(plan.launcher), members):
+    for start in process_specs(plan, LAUNCHERS[plan.launcher], members):
         lines.append(f"# {', '.join(m.name for m in start.members)}")
         command = shlex.join(script_free(start.command))
         if not start.framed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import shutil
 import signal
@@ -10,13 +9,14 @@ import sys
 import time
 from collections.abc import Sequence
 from types import FrameType
-from typing import Protocol, cast
+from typing import Protocol
 
 from ..core.encryption import check_encryption
 from ..core.errors import ArgumentError, MXNetError
 from ..core.job_status import registered_job
 from ..core.knobs import ENCRYPT
 from ..core.open_files import limit, opened, raise_limit, remedy
+from . import local, mpi, ray, slurm, ssh
 from .plan import JobPlan, place_scheduler
 from .process import JobMember, Process, ProcessKeeper, ProcessSpec, describe_exit
 from .restart import RestartPolicy, Starts
@@ -28,7 +28,6 @@ MAX_LOGINS, LOGIN_SECONDS = (
     30.0,
 )  # most processes of a lane that start at a time, and for how many seconds the next one waits
 SPARE_FILES = 48  # files that a process opens for other things
-LAUNCHERS = ("local", "ssh", "mpi", "slurm", "ray")
 
 
 class Launcher(Protocol):
@@ -45,6 +44,9 @@ class Launcher(Protocol):
         """Remove a folder that the job made on hosts that do not share this host's files."""
 
 
+LAUNCHERS: dict[str, Launcher] = {"local": local, "ssh": ssh, "mpi": mpi, "slurm": slurm, "ray": ray}
+
+
 class Interrupted(BaseException):
     """Raised by signals that end the launcher.
 
@@ -55,11 +57,6 @@ class Interrupted(BaseException):
     def __init__(self, number: int):
         super().__init__(number)
         self.number = number
-
-
-def launcher(name: str) -> Launcher:
-    """Return a launcher by its name."""
-    return cast(Launcher, importlib.import_module(f".{name}", __package__))
 
 
 def run(plan: JobPlan) -> int:
@@ -73,7 +70,7 @@ def run(plan: JobPlan) -> int:
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise Interrupted(number)
 
-    how = launcher(plan.launcher)
+    how = LAUNCHERS[plan.launcher]
     returns = RestartPolicy(plan)
     before = {number: signal.signal(number, interrupt) for number in handled}
     keeper = ProcessKeeper()
@@ -238,4 +235,4 @@ def report(first: JobMember, processes: Sequence[Process]) -> str:
     return "\n".join(out)
 
 
-__all__ = ["LAUNCHERS", "Launcher", "launcher", "process_specs", "report", "run"]
+__all__ = ["LAUNCHERS", "Launcher", "process_specs", "report", "run"]

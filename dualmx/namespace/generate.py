@@ -15,6 +15,7 @@ import numpy as np
 from .. import sparse
 from ..core.context import Context, current_context
 from ..core.errors import ArgumentError, ArgumentTypeError
+from ..core.module_alias import load
 from ..ndarray.creation import array
 from ..ndarray.handle import invoke, invoke_binary, invoke_nullary, invoke_out, invoke_unary
 from ..ndarray.ndarray import NDArray
@@ -365,7 +366,7 @@ def split_v2(self: Symbol, *args: Any, **kwargs: Any) -> Symbol:
 
 def as_np_ndarray(self: Symbol) -> Any:
     """Return the same expression with the operators of `mx.sym.np`: they broadcast, comparisons give bool."""
-    return lazy_module.load("numpy.symbols").as_np(self)
+    return load("numpy.symbols").as_np(self)
 
 
 HANDWRITTEN = (reshape, transpose, astype, squeeze, diag, expand_dims, flatten, split_v2, as_np_ndarray)

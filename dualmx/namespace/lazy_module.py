@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
+from ..core.module_alias import lazy_names
 from ..op.registry import OPS, Op
 
 PREFIXES = {
@@ -102,19 +102,7 @@ SYM_SUBMODULES = {
 }  # fmt: skip
 
 
-def load(module: str) -> Any:
-    """Return a module of the package that builds on this room, imported when it is first needed."""
-    return importlib.import_module(f"{str(__package__).rpartition('.')[0]}.{module}")
-
-
 def populate_np(top: ModuleType, submodules: dict[str, str]) -> None:
-    """Let `top` answer for the names in `places`."""
-
-    def found(name: str) -> Any:
-        if name not in submodules:
-            raise AttributeError(f"module {top.__name__!r} has no operator or attribute {name!r}", name=name, obj=top)
-        made = load(submodules[name])
-        setattr(top, name, made)
-        return made
-
-    setattr(top, "__getattr__", found)  # noqa: B010
+    """Let `top` answer for the names in `submodules`."""
+    find, _ = lazy_names(top.__name__, submodules, "operator or attribute")
+    setattr(top, "__getattr__", find)  # noqa: B010

@@ -7,10 +7,10 @@ from types import ModuleType
 from typing import Any
 
 from .. import ndarray as nd
+from ..core.module_alias import load
 from ..ndarray.handle import invoke_out
 from ..ndarray.ndarray import NDArray
 from ..op.registry import OPS
-from . import lazy_module
 from .fluent import FLUENT
 
 Holes = Sequence[int | None]
@@ -74,7 +74,7 @@ def overwrite_with(x: NDArray, name: str, ins: Sequence[NDArray], *window: Holes
 
 def as_np_ndarray(self: NDArray) -> Any:
     """Return a `mx.np.ndarray` on the same value: writes to one are seen by the other, gradients are shared."""
-    return lazy_module.load("numpy").as_np(self)
+    return load("numpy").as_np(self)
 
 
 HANDWRITTEN = (transpose, broadcast_to, split_v2, slice_assign, slice_assign_scalar, as_np_ndarray)

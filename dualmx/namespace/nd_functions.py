@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.argcheck import integer, require_instance
 from ..core.errors import ArgumentError, ArgumentTypeError
+from ..core.module_alias import load
 from ..ndarray.custom_op import CustomOpSpec, nonzero_rows
 from ..ndarray.handle import invoke, invoke_out
 from ..ndarray.interop import array_from_numpy
@@ -30,7 +31,6 @@ from ..sparse import (
 from ..symbol.lowering import execute, lower_or_fallback
 from ..symbol.symbol import Symbol
 from .generate import as_input
-from .lazy_module import load
 
 
 def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False) -> Any:

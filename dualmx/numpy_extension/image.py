@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from ..op.registry import OPS
@@ -16,7 +15,9 @@ globals().update(FUNCTIONS)
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module 'dualmx.numpy_extension.image' has no attribute {name!r}")
-    return getattr(importlib.import_module("..image", __package__), name)
+    from .. import image
+
+    return getattr(image, name)
 
 
 __all__ = sorted(FUNCTIONS)  # pyright: ignore[reportUnsupportedDunderAll]

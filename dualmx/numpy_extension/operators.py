@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
-from ..namespace.generate import array_function
+from ..namespace.generate import array_function, symbol_function
 from ..ndarray.handle import invoke
 from ..ndarray.ndarray import NDArray
 from ..ndarray.value_checks import check_later
 from ..numpy.call import as_array, call_op
 from ..numpy.np_ndarray import as_np_class, ndarray
+from ..numpy.np_symbol import as_np, split_outputs
+from ..op.numpy_names import WRITTEN
 from ..op.registry import OPS
 
 # public name: operator
@@ -76,6 +79,22 @@ def np_function(operator: str, name: str) -> Callable[..., Any]:
     function.__doc__ = inner.__doc__
     function.__signature__ = inner.__signature__  # type: ignore[attr-defined]
     function.__module__ = "dualmx.numpy_extension"
+    return function
+
+
+def np_symbol_function(operator: str, name: str) -> Callable[..., Any]:
+    """Return the function called `name` that makes nodes of an operator with NumPy semantics."""
+    # Nodes without a name are called after the public one.
+    made = symbol_function(OPS[operator], name)
+    alias = WRITTEN.get(operator)
+
+    @functools.wraps(made)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        found = as_np(made(*args, **kwargs))
+        if alias is not None:
+            found.entries[0][0].alias = alias
+        return found if len(found.entries) == 1 else split_outputs(found)
+
     return function
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..op.registry import OPS
-from .symbols import function_of
+from .operators import np_symbol_function
 
 _PREFIX = "_image_"
 
@@ -13,7 +13,7 @@ _PREFIX = "_image_"
 def __getattr__(name: str) -> Any:
     if _PREFIX + name not in OPS:
         raise AttributeError(f"module 'mx.sym.npx.image' has no attribute {name!r}", name=name)
-    made = globals()[name] = function_of(name, _PREFIX + name)
+    made = globals()[name] = np_symbol_function(_PREFIX + name, name)
     return made
 
 

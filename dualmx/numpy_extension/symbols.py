@@ -2,33 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import importlib
-from collections.abc import Callable
 from typing import Any
 
 from ..core.errors import ArgumentError
-from ..namespace.generate import symbol_function
-from ..numpy.np_symbol import as_np, make_node, split_outputs
-from ..op.numpy_names import WRITTEN
+from ..numpy.np_symbol import as_np, make_node
 from ..op.registry import OPS
-from .operators import NAMES
-
-
-def function_of(name: str, operator: str) -> Callable[..., Any]:
-    """Return the function called `name` that makes nodes of an operator with NumPy semantics."""
-    # Nodes without a name are called after the public one.
-    made = symbol_function(OPS[operator], name)
-    alias = WRITTEN.get(operator)
-
-    @functools.wraps(made)
-    def function(*args: Any, **kwargs: Any) -> Any:
-        found = as_np(made(*args, **kwargs))
-        if alias is not None:
-            found.entries[0][0].alias = alias
-        return found if len(found.entries) == 1 else split_outputs(found)
-
-    return function
+from . import symbol_image as image  # noqa: F401
+from . import symbol_random as random  # noqa: F401
+from .operators import NAMES, np_symbol_function
 
 
 def reshape(
@@ -71,14 +52,12 @@ def _no_out(what: str, out: Any) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("image", "random"):
-        return importlib.import_module(f".symbol_{name}", __package__)
     operator = NAMES.get(name)
     if operator is None or operator not in OPS:
         raise AttributeError(f"module 'mx.sym.npx' has no attribute {name!r}", name=name)
-    made = globals()[name] = function_of(name, operator)
+    made = globals()[name] = np_symbol_function(operator, name)
     return made
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *NAMES, "image", "random"})
+    return sorted({*globals(), *NAMES})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import threading
 from collections.abc import Callable, Sequence
@@ -12,6 +11,7 @@ import numpy as np
 
 from ..core.deprecated import former_names
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
+from ..core.module_alias import load
 from .mailbox import Handle
 from .object_codec import decode, encode
 from .process_group import ProcessGroup
@@ -19,7 +19,7 @@ from .world import new_group, rank, size
 
 _functions: dict[str, Callable[..., Any]] = {}
 # Modules that register functions of a prefix, and that a process which only answers may not have imported.
-_LATER = {"block": "dualmx.gluon.parallel.remote_block"}
+_LATER = {"block": "gluon.parallel.remote_block"}
 _KINDS: dict[str, type[MXNetError]] = {"ArgumentError": ArgumentError, "ArgumentTypeError": ArgumentTypeError}
 
 
@@ -62,7 +62,7 @@ def registered(name: str) -> Callable[..., Any]:
         ArgumentError: there is none.
     """
     if name not in _functions and name.split(".")[0] in _LATER:
-        importlib.import_module(_LATER[name.split(".")[0]])
+        load(_LATER[name.split(".")[0]])
     if name not in _functions:
         raise ArgumentError(f"no function {name!r} is registered; {suggest(name, _functions)}")
     return _functions[name]

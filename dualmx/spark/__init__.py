@@ -7,7 +7,6 @@ data and checkpoints in a `Store`. All hosts need `pyspark` (`pip install 'dualm
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import MXNetError
@@ -30,9 +29,10 @@ if not TYPE_CHECKING:  # a type checker would take any name for one of these
         if name not in _STAGES:
             raise AttributeError(f"module 'dualmx.spark' has no attribute {name!r}")
         try:
-            return getattr(importlib.import_module(".ml", __name__), name)
+            from . import ml
         except ImportError as e:
             raise MXNetError(f"spark.{name} needs the package pyspark: pip install 'dualmx[spark]' ({e})") from None
+        return getattr(ml, name)
 
 
 def __dir__() -> list[str]:

@@ -19,7 +19,7 @@ import pytest
 from dualmx.core.errors import ArgumentError
 from dualmx.launch.hostfile import Host
 from dualmx.launch.plan import JobPlan
-from dualmx.launch.supervisor import launcher
+from dualmx.launch.supervisor import LAUNCHERS
 from tests import jobs
 from tests.launch.test_local import SLEEPERS
 
@@ -261,7 +261,7 @@ def test_mpi_places_ranks_as_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     from dualmx.launch.process import JobMember
 
     plan = JobPlan(["true"], 3, 1, launcher="mpi", hosts=[Host("a", slots=2), Host("b")], uri="10.0.0.9", port=9)
-    start = launcher("mpi").starts(plan, [JobMember(*seat) for seat in plan.members])[0]
+    start = LAUNCHERS["mpi"].starts(plan, [JobMember(*seat) for seat in plan.members])[0]
     assert [m.name for m in start.members] == ["server 0", "worker 0", "worker 1", "worker 2"]
     assert start.command[start.command.index("--host") + 1] == "a:3,b:1"
     assert "10.0.0.9" in start.env["DUALMX_LAUNCH"] and not any("10.0.0.9" in c for c in start.command)
@@ -281,4 +281,4 @@ def test_mpi_places_ranks_as_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 )
 def test_what_cannot_be_carried_out_is_refused(plan: JobPlan, said: str) -> None:
     with pytest.raises(ArgumentError, match=said):
-        launcher(plan.launcher).check(plan)
+        LAUNCHERS[plan.launcher].check(plan)

@@ -66,19 +66,30 @@ ALONE = {"libinfo", "library", "rtc"}
 # The package itself, the command line and the bridges see everything.
 FREE = {"", "__main__", "cli", "diagnose", "tools", "bridge", "test_utils", "util", "operator", *ALONE}
 
-# Files that import modules of our own by a name which is computed or written out; the aim is two.
-BY_NAME = {
+# The file that imports modules of our own by a name which is computed or written out.
+BY_NAME = {"core.module_alias"}
+# Files that name modules to it: of public names, which are imported when they are first used.
+LAZY_NAMES = {
     "",
-    "cli",
+    "base",
     "contrib",
-    "core.module_alias",
-    "launch.supervisor",
+    "contrib.svrg_optimization.svrg_optimizer",
+    "gluon.contrib.cnn.conv_layers",
+    "image.image",
+    "io.io",
+    "kvstore.kvstore",
     "namespace.lazy_module",
-    "numpy_extension.image",
-    "numpy_extension.symbols",
-    "parallel.rpc",
-    "spark",
+    "ndarray.ndarray",
+    "ndarray.numpy",
+    "ndarray.numpy_extension",
+    "ndarray.utils",
+    "optimizer.optimizer",
+    "symbol.numpy",
+    "symbol.numpy_extension",
+    "symbol.symbol",
 }
+# Files that call a function of a room above their own through it, inside a public function.
+LOADED = {"cli", "namespace.generate", "namespace.methods", "namespace.nd_functions", "parallel.rpc"}
 # Files that import optional packages of others by a computed name.
 FOREIGN_BY_NAME = {"contrib.safetensors", "contrib.tensorboard", "io.arrow_columns", "ps.van.frame"}
 # What `jax.export` keeps private of its symbols is read in this file only.
@@ -279,6 +290,16 @@ def imports_by_name(house: House) -> set[str]:
     return found
 
 
+def lazy_imports(house: House, *functions: str) -> set[str]:
+    """Files that take one of these functions from the file which imports by name."""
+    return {
+        file.name
+        for file in house.files.values()
+        for _, module, name in file.imports()
+        if module == "core.module_alias" and name in functions
+    }
+
+
 def is_private(name: str) -> bool:
     return name.startswith("_") and not name.endswith("__") and name not in NOT_PRIVATE
 
@@ -392,6 +413,11 @@ def test_modules_are_imported_by_name_in_few_files() -> None:
     assert imports_by_name(HOUSE) <= BY_NAME | FOREIGN_BY_NAME
 
 
+def test_lazy_imports_are_for_public_names() -> None:
+    assert lazy_imports(HOUSE, "lazy_names", "lazy_reexport") <= LAZY_NAMES
+    assert lazy_imports(HOUSE, "load") <= LOADED, "import what you need, from a room below"
+
+
 def test_private_names_stay_in_their_room() -> None:
     fresh = {room: new for room, names in private_reaches(HOUSE).items() if (new := names - PRIVATE.get(room, set()))}
     assert not fresh, f"private names of other rooms; make them public in their room: {fresh}"
@@ -435,6 +461,12 @@ def test_control_floors() -> None:
 def test_control_imports_by_name() -> None:
     house = House.of(a="import_module(f'.{x}', __name__)", b="import_module('cv2')", c="import_module('dualmx.io')")
     assert imports_by_name(house) == {"a", "c"}
+
+
+def test_control_lazy_imports() -> None:
+    house = House.of(a__b="from ..core.module_alias import load", c="from .core.module_alias import lazy_names as f")
+    assert lazy_imports(house, "load") == {"a.b"}
+    assert lazy_imports(house, "lazy_names") == {"c"}
 
 
 def test_control_private_names() -> None:
