@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from enum import Enum, auto
 from typing import Any
 
 import numpy as np
@@ -35,15 +36,26 @@ class Peer:
         self.lock = threading.RLock()
 
 
+class RequestState(Enum):
+    """Whether a request waits, or how it has ended."""
+
+    PENDING = auto()
+    ANSWERED = auto()
+    FAILED = auto()
+
+
+PENDING, ANSWERED, FAILED = RequestState
+
+
 class Request:
-    """A pending request.
+    """A request to a peer.
 
     Attributes:
         description: the request in words, for error texts.
         message: what is sent, until it is answered.
+        state: whether it waits.
         reply: the answer once it is there.
-        error: why there will be none.
-        done: answered or failed.
+        error: why there will be none, "" if it has not failed.
         blocked_on: what the peer says that it waits for.
         receive_buffer: memory that the answer's payload is received into, if it is as large and travels.
     """
@@ -52,10 +64,15 @@ class Request:
         self.number, self.peer, self.description, self.receive_buffer = number, peer, what, into
         self.message: Message | None = message
         self.reply: Message | None = None
-        self.error: str | None = None
-        self.done = False
+        self.error = ""
+        self.state = PENDING
         self.blocked_on = "all processes are alive, so one of them may wait for something else"
         self.sent, self.attempts = time.monotonic(), 1  # the last time, and how often
+
+    @property
+    def done(self) -> bool:
+        """Whether it was answered, or has failed."""
+        return self.state is not PENDING
 
     def release_payload(self) -> None:
         """Release the reply's payload, whose memory is reused when nobody else has it."""
@@ -192,12 +209,16 @@ class Customer:
             peer.lock = threading.RLock()
             self.fail_peer(peer, reason)
 
-    def _finish(self, ticket: Request, reply: Message | None = None, error: str | None = None) -> None:
+    def _finish(self, ticket: Request, reply: Message | None = None, error: str = "") -> None:
         with self._lock:
             self._pending.pop(ticket.number, None)
-            if not ticket.done:
-                self._failures += error is not None
-                ticket.reply, ticket.error, ticket.message, ticket.done = reply, error, None, True
+            if ticket.state is PENDING:
+                ticket.message = None
+                if reply is not None:
+                    ticket.reply, ticket.state = reply, ANSWERED
+                else:
+                    self._failures += 1
+                    ticket.error, ticket.state = error, FAILED
             if self._sleeping:
                 self._changed.notify_all()
 
@@ -217,9 +238,9 @@ class Customer:
             failures = self._failures
             waiting = None
             for ticket in tickets:
-                if ticket.error is not None:
+                if ticket.state is FAILED:
                     raise MXNetError(f"{ticket.description}: {ticket.error}")
-                if not ticket.done and waiting is None:
+                if ticket.state is PENDING and waiting is None:
                     waiting = ticket
             if waiting is None:
                 return [t.reply for t in tickets]  # type: ignore[misc]
@@ -233,9 +254,11 @@ class Customer:
                     f"{waiting.description}: no answer from {waiting.peer.name} within {limit:g} s "
                     f"(DUALMX_DIST_TIMEOUT); {waiting.blocked_on}"
                 )
-            if not self._van.drive(lambda one=waiting, n=failures: one.done or self._failures != n, left):
+            if not self._van.drive(
+                lambda one=waiting, n=failures: one.state is not PENDING or self._failures != n, left
+            ):
                 with self._lock:
-                    if not waiting.done and self._failures == failures:
+                    if waiting.state is PENDING and self._failures == failures:
                         self._sleeping += 1
                         try:
                             self._changed.wait(left)

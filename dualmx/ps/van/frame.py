@@ -12,6 +12,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from functools import partial
 from typing import Any
 
@@ -411,6 +412,15 @@ def _unjson(raw: bytes) -> dict[str, Any]:
     return meta
 
 
+class Stage(Enum):
+    """The part of a frame that is read next."""
+
+    HEADER = auto()
+    META = auto()
+    PAYLOAD = auto()
+    TRAILER = auto()
+
+
 class Decoder:
     """Assembles frames from a stream: fill `buffer()`, then call `advance(n)` with the number of bytes.
 
@@ -434,7 +444,7 @@ class Decoder:
         self._fields: tuple[Any, ...] | None = None
         self._meta = b""
         self._payload = memoryview(b"")
-        self._stage = 0
+        self._stage = Stage.HEADER
         self._target = memoryview(self._head)
         self._got = self._summed = 0
         self.idle = True
@@ -452,26 +462,26 @@ class Decoder:
         """
         self._got += n
         self.idle = False
-        if self._stage == 2 and self._fields[3] & XXH3 and self._got - self._summed >= CACHED_BYTES:  # type: ignore[index]
+        if self._stage is Stage.PAYLOAD and self._fields[3] & XXH3 and self._got - self._summed >= CACHED_BYTES:  # type: ignore[index]
             self._update_checksum()
         while self._got == self._target.nbytes:
-            if self._stage == 0:
+            if self._stage is Stage.HEADER:
                 self._begin()
-            elif self._stage == 1:
+            elif self._stage is Stage.META:
                 self._meta = bytes(self._target)
-                self._expect_stage(2, self._fields[6])  # type: ignore[index]
-            elif self._stage == 2 and self._fields[3] & TRAILING_CHECKSUM:  # type: ignore[index]
+                self._expect_stage(Stage.PAYLOAD, self._fields[6])  # type: ignore[index]
+            elif self._stage is Stage.PAYLOAD and self._fields[3] & TRAILING_CHECKSUM:  # type: ignore[index]
                 self._update_checksum()
                 self._payload = self._target
-                self._expect_stage(3, TRAILER.size)
+                self._expect_stage(Stage.TRAILER, TRAILER.size)
             else:
                 return self._finish()
         return None
 
-    def _expect_stage(self, stage: int, size: int) -> None:
+    def _expect_stage(self, stage: Stage, size: int) -> None:
         self._stage, self._got = stage, 0
         block = None
-        if self._take is not None and size >= MIN_SHARED_BYTES and stage == 2:
+        if self._take is not None and size >= MIN_SHARED_BYTES and stage is Stage.PAYLOAD:
             _, _, kind, _, request, *_ = self._fields  # type: ignore[misc]
             block = self._take(kind, request, size)
         self._target = (np.empty(size, np.uint8) if block is None else block).data if size else memoryview(b"")
@@ -499,7 +509,7 @@ class Decoder:
 
     def _begin(self) -> None:
         self._fields = _checked(self._head)
-        self._expect_stage(1, self._fields[5])
+        self._expect_stage(Stage.META, self._fields[5])
 
     def _update_checksum(self) -> None:
         """Take the checksum of what has arrived since the last time."""
@@ -511,7 +521,7 @@ class Decoder:
     def _finish(self) -> Message:
         fields, meta, payload = self._fields, self._meta, self._target
         told: int = fields[7]  # type: ignore[index]
-        if self._stage == 3:
+        if self._stage is Stage.TRAILER:
             payload, told = self._payload, TRAILER.unpack(self._target)[0]
         elif self._state is not None:
             self._update_checksum()
