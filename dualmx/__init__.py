@@ -122,9 +122,9 @@ if _knobs.PROFILER_AUTOSTART.read() == "1":
     profiler.start_with_process()
 
 if _knobs.ROLE.read() != "worker":  # a server or scheduler of a distributed job runs nothing of the script
-    from .kvstore.kvstore_server import _init_kvstore_server_module
+    from .kvstore.kvstore_server import init_kvstore_server_module
 
-    _init_kvstore_server_module()
+    init_kvstore_server_module()
 
 __all__ = [
     "AttrScope", "Context", "MXNetError", "NDArray", "Symbol", "autograd", "context", "cpu", "cpu_pinned",

@@ -245,7 +245,7 @@ def grad(
     given, seeds = _last_of_each("grad", _listed("grad", heads), head_grads)
     with nullcontext() if train_mode else backward_mode(False):
         found = tape.gradients(given, wanted, seeds, keep, create_graph)
-    return [a._with_own_class(g) for a, g in zip(wanted, found, strict=True)]
+    return [a.wrap_array(g) for a, g in zip(wanted, found, strict=True)]
 
 
 def get_symbol(x: NDArray) -> Symbol:

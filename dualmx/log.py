@@ -29,6 +29,9 @@ class _LineFormatter(logging.Formatter):
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
 
 
+_with_handler: set[str] = set()  # loggers that have one of ours
+
+
 def get_logger(
     name: str | None = None, filename: str | None = None, filemode: str | None = None, level: int = WARNING
 ) -> logging.Logger:
@@ -45,7 +48,7 @@ def get_logger(
         'example'
     """
     logger = logging.getLogger(name)
-    if name is not None and not getattr(logger, "_dualmx_handler", None):
+    if name is not None and name not in _with_handler:
         handler: logging.Handler
         if filename:
             handler = logging.FileHandler(filename, filemode or "a")
@@ -53,7 +56,7 @@ def get_logger(
             handler = logging.StreamHandler()
         handler.setFormatter(_LineFormatter(not filename and sys.stderr.isatty()))
         logger.addHandler(handler)
-        logger._dualmx_handler = handler  # type: ignore[attr-defined]
+        _with_handler.add(name)
         logger.setLevel(level)
     return logger
 

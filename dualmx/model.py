@@ -15,15 +15,15 @@ from .checkpoint import BatchEndParam, load_checkpoint, load_params, save_checkp
 from .core.errors import ArgumentError, MXNetError
 from .initializer import Uniform
 from .io import DataIter, NDArrayIter, ResizeIter
-from .module import Module
-from .module.param_update import (
-    _create_kvstore,
-    _create_sparse_kvstore,
-    _initialize_kvstore,
-    _update_params,
-    _update_params_on_kvstore,
-)
+from .module import Module, param_update
 from .ndarray import NDArray
+
+# MXNet's names
+_create_kvstore = param_update.create_kvstore
+_create_sparse_kvstore = param_update.create_sparse_kvstore
+_initialize_kvstore = param_update.initialize_kvstore
+_update_params = param_update.update_params
+_update_params_on_kvstore = param_update.update_params_on_kvstore
 
 _UNIFORM = Uniform(0.01)
 _LOG_VALIDATION = LogValidationMetricsCallback()
@@ -141,7 +141,7 @@ class FeedForward:
         module.init_optimizer(kvstore, self.optimizer, self.kwargs)
         if monitor is not None:
             module.install_monitor(monitor)
-        log.info("Start training with %s", module._contexts)
+        log.info("Start training with %s", module.contexts)
         metric = eval_metric if isinstance(eval_metric, metrics.EvalMetric) else metrics.create(eval_metric)
         batches = train if self.epoch_size is None else ResizeIter(train, self.epoch_size, False)
         train.reset()  # which draws another order, before the first epoch as well
@@ -149,12 +149,12 @@ class FeedForward:
             start = time.time()
             metric.reset()
             # MXNet counts batches from 1 here, and from 0 in modules.
-            module._train_epoch(epoch, batches, metric, batch_end_callback, monitor, first=1)
+            module.train_epoch(epoch, batches, metric, batch_end_callback, monitor, first=1)
             if self.epoch_size is None:
                 log.info("Epoch[%d] Resetting Data Iterator", epoch)
             batches.reset()
             log.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - start)
-            module._end_epoch(epoch, epoch_end_callback)
+            module.end_epoch(epoch, epoch_end_callback)
             self.arg_params, self.aux_params = module.get_params()
             if eval_data is not None:
                 module.score(

@@ -17,9 +17,11 @@ from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderErr
 from ..core.knobs import UPDATE_ON_KVSTORE
 from ..core.reader import Content, read_file
 from ..kvstore import has_values, is_asynchronous, is_distributed, known, pull_all, pull_copies, pushpull_each
+from ..kvstore.base import updater_of
 from ..kvstore.replicated_update import step_as_spmd
 from ..ndarray import NDArray, flush
 from ..optimizer import get_updater
+from ..optimizer.optimizer import update_counts_by_device
 from .bridge import OptaxOptimizer
 from .parameter import Parameter, ParameterDict
 
@@ -255,7 +257,7 @@ class Trainer:
         store = self._kvstore
         everywhere = getattr(store, "xla_processes", None)
         alone = type(store) is kvstore.KVStore
-        if not (alone or everywhere is not None) or not chosen or store._compression is not None:
+        if not (alone or everywhere is not None) or not chosen or store.has_compression:
             return False
         if any(p._lists_itself for _, p in chosen):
             return False
@@ -329,7 +331,7 @@ class Trainer:
             if param._grad_req == "null":
                 continue
             arrays = param.arrays()
-            stale = [a for a in arrays if not a._fresh_grad]
+            stale = [a for a in arrays if not a.has_fresh_grad]
             if not stale or (ignore_stale_grad and len(stale) < len(arrays)):
                 found.append((i, param))
             elif not ignore_stale_grad:
@@ -346,7 +348,7 @@ class Trainer:
         """Set gradients to zero that an earlier step has used; those that accumulate are the user's to clear."""
         for _, param in chosen:
             for array in param.arrays():
-                if not array._fresh_grad and param.grad_req == "write":
+                if not array.has_fresh_grad and param.grad_req == "write":
                     array.grad[:] = 0
 
     def _check_ready(self) -> None:
@@ -361,7 +363,7 @@ class Trainer:
                 # Without a store the contexts have nothing to do with each other.
                 held = [(i, p.arrays()[k]) for i, p in params]
                 if self._kvstore is None:
-                    held = [(i, a) for i, a in held if a._fresh_grad]
+                    held = [(i, a) for i, a in held if a.has_fresh_grad]
                 weights, grads = [a for _, a in held], [a.grad for _, a in held]
                 for at, (i, _) in enumerate(held if own else ()):
                     if i in own:
@@ -373,7 +375,7 @@ class Trainer:
         """Mark the gradients as used."""
         for _, param in chosen:
             for array in param.arrays():
-                array._fresh_grad = False
+                array.has_fresh_grad = False
 
     def save_states(self, fname: str) -> None:
         """Write the optimizer and its states (such as momenta) to a file in MXNet's format."""
@@ -395,7 +397,7 @@ class Trainer:
         if self._update_on_kvstore:
             self._kvstore.load_optimizer_states(fname)
             store = self._kvstore
-            loaded = getattr(store, "optimizer", None) or getattr(getattr(store, "_updater", None), "optimizer", None)
+            loaded = getattr(store, "optimizer", None) or getattr(updater_of(store), "optimizer", None)
             self._optimizer = loaded or self._optimizer
         else:
             states = read_file(fname, "Trainer.load_states: cannot read")
@@ -542,7 +544,7 @@ class Trainer:
 
     def _take_rank0_weights(self, store: Any, keys: list[int]) -> None:
         """Take over the weights of the first worker."""
-        late = any(a._fresh_grad for i in keys for a in self._params[i].arrays())
+        late = any(a.has_fresh_grad for i in keys for a in self._params[i].arrays())
         before = [self._params[i].arrays()[0].asnumpy() for i in keys] if late else []
         pull_all(store, keys, [self._params[i].arrays() for i in keys])
         if any((self._params[i].arrays()[0].asnumpy() != b).any() for i, b in zip(keys, before, strict=False)):
@@ -567,7 +569,7 @@ class Trainer:
         before, self._contexts = self._contexts, self._check_contexts()
         if self._contexts == before:
             return
-        counts = self._optimizer._all_index_update_counts
+        counts = update_counts_by_device(self._optimizer)
         known = counts.get(before[0].device_id, {})
         counts.update((c.device_id, dict(known)) for c in self._contexts)
         first, store = self._updaters[0], self._kvstore
@@ -586,7 +588,7 @@ class Trainer:
             self._init_kvstore()
             self._init_params()
             if self._update_on_kvstore and content is not None:
-                self._kvstore._updater.set_states(content)
+                updater_of(self._kvstore).set_states(content)
 
     def _parameter_moved(self) -> None:
         """Check the contexts again before the next step."""

@@ -48,7 +48,7 @@ def _enqueue_each(
     def finish(found: list[np.ndarray], _: int) -> list[NDArray]:
         return [array_from_numpy(f, like=t, copy=None) for f, t in zip(found, tensors, strict=True)]
 
-    return enqueue(engine, TensorEntry(ask, run=run, kept=[t._array() for t in tensors]), finish)
+    return enqueue(engine, TensorEntry(ask, run=run, kept=[t.realize() for t in tensors]), finish)
 
 
 def _check_arrays(what: str, tensors: Sequence[Any]) -> None:
@@ -117,7 +117,7 @@ def enqueue_allreduce(
     text = f"{_listed(tensors)}, op={op}, prescale={before:g}, postscale={after:g}"
     ask = Request(name or "", REDUCTION, text, _bytes(tensors), f"{op} {before:g} {after:g} {any(integers)}")
     post = 1.0 if any(integers) else after
-    request = TensorEntry(ask, values, kind, post, kept=[t._array() for t in tensors])
+    request = TensorEntry(ask, values, kind, post, kept=[t.realize() for t in tensors])
 
     def finish(found: list[np.ndarray], count: int) -> list[NDArray]:
         if any(integers):
@@ -239,7 +239,7 @@ def enqueue_alltoall(
         return completed_handle((found, [int(n.asscalar()) for n in received]))
     parts = np.split(as_numpy(tensor), np.cumsum(sizes)[:-1])
     ask = Request(name or "", "alltoall", _dtype_and_shape(tensor, True), _bytes([tensor]))
-    request = TensorEntry(ask, run=lambda group: group.all_to_all(parts, f"hvd.{what}"), kept=tensor._array())
+    request = TensorEntry(ask, run=lambda group: group.all_to_all(parts, f"hvd.{what}"), kept=tensor.realize())
     return enqueue(
         engine,
         request,
@@ -286,4 +286,4 @@ def enqueue_reducescatter(
         members = group_of(what, process_set) or parallel.new_group()
         return completed_handle(members.run_in_order(lambda: run(members)))
     ask = Request(name or "", "reducescatter", f"{_listed(tensors)}, op={op}", _bytes(tensors))
-    return enqueue(engine, TensorEntry(ask, run=run, kept=[t._array() for t in tensors]), lambda found, _: found)
+    return enqueue(engine, TensorEntry(ask, run=run, kept=[t.realize() for t in tensors]), lambda found, _: found)

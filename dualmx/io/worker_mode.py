@@ -34,7 +34,7 @@ def wrap_like(result: np.ndarray, source: Any) -> Any:
     made = array(result, dtype=result.dtype)
     if source is None:
         return with_mode_class(made)
-    return source._with_own_class(made) if isinstance(source, NDArray) else made
+    return source.wrap_array(made) if isinstance(source, NDArray) else made
 
 
 __all__ = ["to_numpy", "worker_mode", "wrap_like"]

@@ -58,7 +58,7 @@ class KerasOptimizer(Optimizer):
                     f"apply_gradients: {p.name} is about to change already; call strategy.run once per update"
                 )
             g.copyto(p.grad(ctx))
-            p.data(ctx)._fresh_grad = True
+            p.data(ctx).has_fresh_grad = True
         if replica is None:
             trainer.step(1)
             return

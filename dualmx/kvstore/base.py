@@ -84,6 +84,11 @@ def has_values(store: Any) -> bool:
     return all(hasattr(store, name) for name in ("init", "push", "pull"))
 
 
+def updater_of(store: Any) -> Any:
+    """Return what applies the optimizer in this process, which stores of MXNet have as `_updater`; None without one."""
+    return getattr(store, "_updater", None)
+
+
 def pushpull_each(store: Any, keys: list[Any], values: list[list[Any]], out: list[list[Any]]) -> None:
     """`pushpull` key by key, the first ones with the highest priority."""
     for i, (key, arrays, results) in enumerate(zip(keys, values, out, strict=True)):

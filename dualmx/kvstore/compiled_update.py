@@ -14,11 +14,12 @@ from ..ndarray.interop import array_from_numpy
 from ..ndarray.replay import ReplayableProgram
 from ..op.registry import Call
 from ..optimizer import Optimizer
+from ..optimizer.optimizer import count_updates, update_counts
 from ..optimizer.rule_optimizer import RuleOptimizer
 from ..optimizer.updater import Updater, in_one_call
 
 _CPU = Context("cpu", 0)
-_data_of = attrgetter("_data")
+_buffer_of = attrgetter("buffer")
 
 
 def can_compile(optimizer: Optimizer) -> bool:
@@ -51,7 +52,7 @@ class CompiledUpdate:
         states = [updater.states[i] for i in indices]
         self._counts = [len(ts) for ts in terms]
         self._arrays = [*weights, *(a for state in states for a in _arrays(state))]
-        self._inputs = [h._data for h in self._arrays] + [t._data for ts in terms for t in ts]
+        self._inputs = [h.buffer for h in self._arrays] + [t.buffer for ts in terms for t in ts]
         self._program: ReplayableProgram | None = None
         self._outs: list[NDArray] = []
 
@@ -65,7 +66,7 @@ class CompiledUpdate:
         entered, self._inputs = self._inputs, []
         if any(data is None for data in entered):
             return False
-        self._outs = [h for h in self._arrays if h._data is None]
+        self._outs = [h for h in self._arrays if h.buffer is None]
         try:
             self._program = step = ReplayableProgram(entered, self._outs)
         except (ValueError, IndexError):
@@ -80,15 +81,12 @@ class CompiledUpdate:
         for weight, known, count, some in zip(weights, self._weights, self._counts, terms, strict=True):
             if weight is not known or count != len(some):
                 return False
-        for h in self._arrays:
-            if h._data is None or h._trace is not None or h._meta is not None:
-                return False
-        return True
+        return all(array.is_plain for array in self._arrays)
 
     def _next_formulas(self, counts: bool) -> tuple[list[Call], np.ndarray]:
         """The formulas of the next update and their numbers; with `counts` it counts as done if they are as before."""
         optimizer = self._optimizer
-        table = optimizer._index_update_count
+        table = update_counts(optimizer)
         before, counted = dict(optimizer.__dict__), {i: table[i] for i in self._indices if i in table}
         states = [self._updater.states[i] for i in self._indices]
         updates = optimizer.next_updates(self._indices, self._weights, self._weights, states)
@@ -104,20 +102,20 @@ class CompiledUpdate:
         """Update the same arrays by other gradients; False, and nothing is done, if that is another program."""
         assert self._program is not None
         if self._scalars is None:
-            self._optimizer._update_count(self._indices)
+            count_updates(self._optimizer, self._indices)
         else:
             formulas, numbers = self._next_formulas(counts=True)
             if formulas != self._formulas:
                 return False
             self._program.runtime_scalars = numbers
-        entered = list(map(_data_of, self._arrays))
+        entered = list(map(_buffer_of, self._arrays))
         for weight, some in zip(self._weights, terms, strict=True):
-            shape = weight._value.shape
+            shape = weight.shape
             for t in some:
                 laid = t if t.shape == shape else t.reshape(shape)
-                entered.append(laid if t.itemsize < 8 else array_from_numpy(laid, _CPU, copy=False)._data)
+                entered.append(laid if t.itemsize < 8 else array_from_numpy(laid, _CPU, copy=False).buffer)
         for array, data in zip(self._outs, self._program(entered), strict=True):
-            array._data = data
+            array.buffer = data
         return True
 
 

@@ -18,6 +18,7 @@ from ..ndarray import NDArray, waitall
 from ..ndarray.interop import array_from_numpy, as_numpy_view, assign_numpy
 from ..ndarray.serialize import write_file
 from ..optimizer import Nadam, Optimizer
+from ..optimizer.optimizer import count_updates, update_counts
 from ..optimizer.state_file import dump_states
 from ..profiler import set_kvstore_handle
 from ..ps import WorkerNode, current_worker
@@ -337,7 +338,7 @@ class DistKVStore(MemberStore):
         """Whether a call is for one dense array of the stored shape: a quick check, others take the slow path."""
         if (type(key) is not str and type(key) is not int) or not isinstance(a, NDArray) or a.is_sparse:
             return False
-        like, v = self._specs.get(key), a._value
+        like, v = self._specs.get(key), a.aval
         return like is not None and v.shape == like.shape and (what == "pull" or v.dtype.type is like.dtype)
 
     def _needs_optimizer(self) -> None:
@@ -362,7 +363,7 @@ class DistKVStore(MemberStore):
     def _count(self, optimizer: Optimizer, keys: list[Any]) -> None:
         """Count an update, and advance the schedule to the rate that the servers use for it."""
         before = optimizer.num_update
-        optimizer._update_count(keys)
+        count_updates(optimizer, keys)
         if optimizer.lr_scheduler is not None and optimizer.num_update > before:
             optimizer.lr_scheduler(optimizer.num_update)
             self._sent_schedule = schedule_of(optimizer)
@@ -675,10 +676,10 @@ class DistKVStore(MemberStore):
                 found.setdefault(key, {})[number] = reader.unflatten(tree)
                 counts[key] = max(count, counts.get(key, 0))
             optimizer.num_update = max(optimizer.num_update, reply.field("num_update", int))
-        optimizer._index_update_count.update(counts)
+        update_counts(optimizer).update(counts)
         if isinstance(optimizer, Nadam) and self._push_order and counts:
             pushed = len(self._push_order)
-            optimizer.m_schedule = optimizer._product(max(counts.values()), pushed - 1, pushed)
+            optimizer.m_schedule = optimizer.schedule_product(max(counts.values()), pushed - 1, pushed)
         states = {}
         for key, pieces in found.items():
             known = self._kv.keys[self._number, key]
@@ -700,7 +701,7 @@ class DistKVStore(MemberStore):
             for s in known.slices:
                 trees, payload = parts.setdefault(s.server, ([], []))
                 tree = flatten(slice_state(state, s.start, s.stop, known.slices[-1].stop), payload)
-                trees.append([key, s.number, optimizer._index_update_count.get(key, 0), tree])
+                trees.append([key, s.number, update_counts(optimizer).get(key, 0), tree])
         what = "kvstore.load_optimizer_states"
         step = self._kv.next_setup_step(self._number)
         return [

@@ -44,7 +44,7 @@ class KVStoreServer:
         serve(role)
 
 
-def _init_kvstore_server_module() -> None:
+def init_kvstore_server_module() -> None:
     """Serve and end the process if its role (`DMLC_ROLE`) is "server" or "scheduler"; importing dualmx calls this."""
     role = knobs.ROLE.read()
     if role != "worker":
@@ -52,5 +52,7 @@ def _init_kvstore_server_module() -> None:
 
         serve_and_exit(role)
 
+
+_init_kvstore_server_module = init_kvstore_server_module  # MXNet's name
 
 __all__ = ["KVStoreServer"]

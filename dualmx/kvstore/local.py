@@ -55,6 +55,11 @@ class KVStore(KVStoreBase):
         self._aliased_values: dict[Any, NDArray] = {}
 
     @property
+    def has_compression(self) -> bool:
+        """Whether gradients are compressed."""
+        return self._compression is not None
+
+    @property
     def type(self) -> str:
         """The name it was created by."""
         return self._name

@@ -9,7 +9,7 @@ from ..ndarray import NDArray
 from ..ndarray.execute_joint import ProcessRunner, all_reduce, can_run_as_spmd, spmd_region
 from ..ndarray.handle import assign
 from ..optimizer import LBSGD, SGLD, Optimizer, Updater
-from ..optimizer.optimizer import registered_class
+from ..optimizer.optimizer import registered_class, update_counts_by_device
 from ..optimizer.updater import in_one_call
 
 PerContext = Sequence[Sequence[NDArray]]
@@ -54,7 +54,7 @@ def step_as_spmd(
     if (len(contexts) < 2 and processes is None) or any([w.context for w in arrays] != contexts for arrays in weights):
         return False
     # Memory that other libraries see is read and written at each operation, and not on all contexts alike.
-    possible = all(a._meta is None or a._meta.exposed is None for group in (*grads, *weights) for a in group)
+    possible = not any(a.is_exposed for group in (*grads, *weights) for a in group)
     if not can_run_as_spmd(contexts, len(grads), processes, possible):
         return False
     with spmd_region(contexts, processes):
@@ -95,7 +95,7 @@ class ReplicatedUpdater:
     def _copy(self, devices: Sequence[int]) -> None:
         """Take over the states and the counts of updates of the first context."""
         self._others = [Updater(self._first.optimizer) for _ in devices[1:]]
-        counts = self._first.optimizer._all_index_update_counts
+        counts = update_counts_by_device(self._first.optimizer)
         counts.update((d, dict(counts.get(devices[0], {}))) for d in devices[1:])
         if self._first.states:
             content = self._first.get_states()

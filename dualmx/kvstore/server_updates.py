@@ -22,6 +22,7 @@ from ..core.errors import ArgumentError, MXNetError
 from ..ndarray import NDArray, array, flush
 from ..ndarray.interop import COPY_BELOW_BYTES, array_from_numpy, as_numpy_view
 from ..optimizer import Nadam, Optimizer, Updater, get_updater
+from ..optimizer.optimizer import update_counts
 from ..parallel import jax_distributed
 from ..profiler.profiler import control
 from ..ps import Job, ServerNode, run_scheduler
@@ -307,7 +308,7 @@ class StoreUpdater:
     def dump(self) -> tuple[list[Any], list[Any]]:
         """States and update counts of all slices here."""
         payload: list[np.ndarray] = []
-        counts = self.optimizer._index_update_count
+        counts = update_counts(self.optimizer)
         trees = []
         for shard in self._store.shards.values():
             index = index_of(shard.key, shard.number)
@@ -336,7 +337,7 @@ class StoreUpdater:
             index = index_of(key, number)
             self.updater.states[index] = on_device(_fitted(reader.unflatten(tree), target))
             self.updater.states_synced[index] = True
-            opt._index_update_count[index] = count
+            update_counts(opt)[index] = count
         opt.num_update = max(opt.num_update, states.num_update)
 
 

@@ -409,12 +409,12 @@ class BaseModule:
         for epoch in range(begin_epoch, num_epoch):
             start = time.time()
             eval_metric.reset()
-            for name, value in self._train_epoch(
+            for name, value in self.train_epoch(
                 epoch, train_data, eval_metric, batch_end_callback, monitor, sparse_row_id_fn
             ):
                 self.logger.info("Epoch[%d] Train-%s=%f", epoch, name, value)
             self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - start)
-            self._end_epoch(epoch, epoch_end_callback)
+            self.end_epoch(epoch, epoch_end_callback)
             if eval_data is not None:
                 found = self.score(
                     eval_data,
@@ -428,7 +428,7 @@ class BaseModule:
                     self.logger.info("Epoch[%d] Validation-%s=%f", epoch, name, value)
             train_data.reset()
 
-    def _train_epoch(
+    def train_epoch(
         self,
         epoch: int,
         train_data: Any,
@@ -467,7 +467,8 @@ class BaseModule:
             data_batch, nbatch = following, nbatch + 1
         return found
 
-    def _end_epoch(self, epoch: int, callback: Any) -> None:
+    def end_epoch(self, epoch: int, callback: Any) -> None:
+        """Let all devices go on from the same parameters, and call what was given for the end of an epoch."""
         arg_params, aux_params = self.get_params()
         self.set_params(arg_params, aux_params)
         _call(callback, epoch, self.symbol, arg_params, aux_params)

@@ -370,14 +370,14 @@ class DataParallelExecutorGroup:
     def _of(cls, module: Any, group: ExecutorGroup) -> DataParallelExecutorGroup:
         """The executors of a module, which the module chooses."""
         self = cls.__new__(cls)
-        self.symbol, self.contexts, self.workload = module._symbol, list(module._contexts), list(module._workload)
+        self.symbol, self.contexts, self.workload = module._symbol, list(module.contexts), list(module._workload)
         self.param_names, self.state_names = list(module._param_names), list(module._state_names)
         self.arg_names, self.aux_names = self.symbol.list_arguments(), list(module._aux_names)
         self.data_names, self.label_names = list(module._data_names), list(module._label_names)
         self.output_names, self.num_outputs = self.symbol.list_outputs(), len(self.symbol.list_outputs())
         self.for_training, self.inputs_need_grad = module.for_training, module.inputs_need_grad
         self.fixed_param_names, self.group2ctxs = set(module._fixed), module._group2ctxs
-        self._grad_req, self.devices = module._grad_req, module._devices
+        self._grad_req, self.devices = module._grad_req, module.devices
         self._show(group)
         return self
 

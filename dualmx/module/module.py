@@ -84,8 +84,8 @@ class Module(BaseModule):
         (4, 2)
     """
 
-    _devices: list[DeviceArrays]
-    _contexts: list[Context]
+    devices: list[DeviceArrays]
+    contexts: list[Context]
     _workload: Sequence[float]
     _fixed: list[str]
     _compression: dict[str, Any]
@@ -114,11 +114,11 @@ class Module(BaseModule):
         super().__init__(logger)
         self._host = HostParams()
         contexts = context if isinstance(context, (list, tuple)) else [cpu() if context is None else context]
-        self._contexts = [Context(c) for c in contexts]
+        self.contexts = [Context(c) for c in contexts]
         self._workload = list(work_load_list) if work_load_list is not None else [1] * len(contexts)
-        if len(self._workload) != len(self._contexts):
+        if len(self._workload) != len(self.contexts):
             raise ArgumentError(
-                f"Module: work_load_list has {len(self._workload)} shares for {len(self._contexts)} contexts"
+                f"Module: work_load_list has {len(self._workload)} shares for {len(self.contexts)} contexts"
             )
         self._symbol = symbol
         self._data_names, self._label_names = list(data_names or ()), list(label_names or ())
@@ -144,7 +144,7 @@ class Module(BaseModule):
         self._compression = dict(compression_params or {})
         self._group2ctxs = group2ctxs
         groups = parse_group2ctxs(group2ctxs, len(contexts))
-        self._devices = [DeviceArrays(c, g, symbol) for c, g in zip(self._contexts, groups, strict=True)]
+        self.devices = [DeviceArrays(c, g, symbol) for c, g in zip(self.contexts, groups, strict=True)]
         self._group: ExecutorGroup | None = None
         self._groups: dict[Any, ExecutorGroup] = {}
         self._updates: LocalUpdater | None = None
@@ -222,9 +222,9 @@ class Module(BaseModule):
             raise ArgumentError("Module.bind: inputs_need_grad=True needs for_training=True")
         if shared_module is not None:
             shared_module._require("binded", "params_initialized")
-            self._devices, self._host = shared_module._devices, shared_module._host
+            self.devices, self._host = shared_module.devices, shared_module._host
             for name in (*self._param_names, *self._aux_names):
-                if name not in self._devices[0].args and name not in self._devices[0].aux:
+                if name not in self.devices[0].args and name not in self.devices[0].aux:
                     raise MXNetError(f"Module.bind: parameter {name!r} is not among those of the shared module")
             self.params_initialized = True
         self.for_training, self.inputs_need_grad, self._grad_req = for_training, inputs_need_grad, grad_req
@@ -245,7 +245,7 @@ class Module(BaseModule):
         key = tuple((d.name, d.shape, str(d.dtype), d.layout) for d in (*data, *label))
         if key not in self._groups:
             names = (self._grad_reqs(), self._param_names, self._state_names)
-            self._groups[key] = ExecutorGroup(self._symbol, self._devices, self._workload, data, label, *names)
+            self._groups[key] = ExecutorGroup(self._symbol, self.devices, self._workload, data, label, *names)
             if self._monitor is not None:
                 for exe in self._groups[key].execs:
                     self._monitor.install(exe)
@@ -350,7 +350,7 @@ class Module(BaseModule):
                 else:
                     given = states[i]
                     part = given[k] if isinstance(given, (list, tuple)) else given
-                    if not isinstance(given, (list, tuple)) and len(self._devices) > 1:
+                    if not isinstance(given, (list, tuple)) and len(self.devices) > 1:
                         part = part[group.slices[k]]
                     part.copyto(target)
 
@@ -395,7 +395,7 @@ class Module(BaseModule):
             return
         names = [n for n in self._param_names if self._require_bound.grad_reqs.get(n, "null") != "null"]
         index_of = {n: i for i, n in enumerate(self._param_names)}
-        updates = make_updater(kvstore, self._devices, names, index_of, self._compression)
+        updates = make_updater(kvstore, self.devices, names, index_of, self._compression)
         rescale = 1.0 / (self._require_bound.batch_size * updates.num_workers)
         if isinstance(optimizer, str):
             params = {"rescale_grad": rescale, **dict(optimizer_params)}
@@ -509,7 +509,7 @@ class Module(BaseModule):
     @property
     def _context(self) -> list[Context]:
         """The contexts that a batch is split over."""
-        return self._contexts
+        return self.contexts
 
     @property
     def _work_load_list(self) -> list[float]:
@@ -617,7 +617,7 @@ class Module(BaseModule):
             return
         self._require("binded")
         attrs = self._symbol.attr_dict()
-        main = self._devices[0]
+        main = self.devices[0]
         for table, names, given in (
             (main.args, self._param_names, arg_params),
             (main.aux, self._aux_names, aux_params),
@@ -648,7 +648,7 @@ class Module(BaseModule):
             raise MXNetError(f"Module: parameter {name!r} is missing; give it, or pass allow_missing=True")
         if initializer is None:
             return
-        main = self._contexts[0]
+        main = self.contexts[0]
         if target.context == main or target.stype != "default":
             initializer(InitDesc(name, attrs), target)
         else:  # drawn where all others are, since each context has a random stream: groups do not change values
@@ -658,8 +658,8 @@ class Module(BaseModule):
 
     def _broadcast_params(self) -> None:
         """Copy parameters and states of the first context to the others."""
-        main = self._devices[0]
-        for other in self._devices[1:]:
+        main = self.devices[0]
+        for other in self.devices[1:]:
             for source, target in ((main.args, other.args), (main.aux, other.aux)):
                 for name, value in source.items():
                     value.copyto(target[name])
@@ -684,16 +684,16 @@ class Module(BaseModule):
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
         """Return copies of the parameters and of the auxiliary states (averaged over contexts), by name."""
         self._require("binded", "params_initialized")
-        main = self._devices[0]
+        main = self.devices[0]
         if self._updates is not None:
             self._updates.fetch_rows(None)
         arg_params = {n: main.args[n].copyto(cpu()) for n in self._param_names}
         aux_params = {}
         for n in self._aux_names:
             total = main.aux[n].copyto(cpu())
-            for other in self._devices[1:]:
+            for other in self.devices[1:]:
                 total = total + other.aux[n].as_in_context(cpu())
-            aux_params[n] = total / len(self._devices) if len(self._devices) > 1 else total
+            aux_params[n] = total / len(self.devices) if len(self.devices) > 1 else total
         flush()
         self._host.write(arg_params, aux_params)
         return arg_params, aux_params

@@ -232,7 +232,7 @@ Copies = Sequence[NDArray]  # one array per context
 Gradients = Sequence["Copies | Sequence[None]"]
 
 
-def _create_kvstore(kvstore: Any, num_device: int, arg_params: Mapping[str, Any]) -> tuple[Any, bool]:
+def create_kvstore(kvstore: Any, num_device: int, arg_params: Mapping[str, Any]) -> tuple[Any, bool]:
     """Return the store for `num_device` contexts, None where none is needed, and whether it updates parameters.
 
     Raises:
@@ -250,7 +250,7 @@ def _create_kvstore(kvstore: Any, num_device: int, arg_params: Mapping[str, Any]
     return create_store(kvstore), in_store
 
 
-def _create_sparse_kvstore(kvstore: Any) -> tuple[Any, bool]:
+def create_sparse_kvstore(kvstore: Any) -> tuple[Any, bool]:
     """Return the store for parameters with row_sparse ones, which always updates them.
 
     Raises:
@@ -264,7 +264,7 @@ def _create_sparse_kvstore(kvstore: Any) -> tuple[Any, bool]:
     return create_store(kvstore), True
 
 
-def _initialize_kvstore(
+def initialize_kvstore(
     kvstore: Any,
     param_arrays: Sequence[Copies],
     arg_params: Mapping[str, NDArray],
@@ -280,7 +280,7 @@ def _initialize_kvstore(
             kvstore.init(name, value)
 
 
-def _update_params_on_kvstore(
+def update_params_on_kvstore(
     param_arrays: Sequence[Copies], grad_arrays: Gradients, kvstore: Any, param_names: Sequence[str]
 ) -> None:
     """Push gradients to a store that updates, and pull the parameters."""
@@ -295,7 +295,7 @@ def _update_params_on_kvstore(
             kvstore.pull(name, out=copies, priority=-index)
 
 
-def _update_params(
+def update_params(
     param_arrays: Sequence[Copies],
     grad_arrays: Gradients,
     updater: Callable[..., Any],
@@ -321,9 +321,9 @@ def _update_params(
 
 
 __all__ = [
-    "_create_kvstore",
-    "_create_sparse_kvstore",
-    "_initialize_kvstore",
-    "_update_params",
-    "_update_params_on_kvstore",
+    "create_kvstore",
+    "create_sparse_kvstore",
+    "initialize_kvstore",
+    "update_params",
+    "update_params_on_kvstore",
 ]

@@ -86,7 +86,7 @@ def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = No
         return array_from_numpy(counts.astype(np.float32), a.context), array_from_numpy(
             limits.astype(np.float32), a.context
         )
-    edges = array_from_numpy(np.linspace(range[0], range[1], int(bins) + 1).astype(a._value.dtype), a.context)
+    edges = array_from_numpy(np.linspace(range[0], range[1], int(bins) + 1).astype(a.aval.dtype), a.context)
     return invoke(OPS["_histogram"].call(bin_cnt=int(bins), range=range), (a, edges))
 
 

@@ -190,7 +190,7 @@ def bernoulli(
 ) -> NDArray:
     """Draw 1 with probability `prob` (a number or an array of the result's shape), else 0."""
     if isinstance(prob, NDArray):
-        drawn = uniform(shape=prob._value.shape, dtype="float32", ctx=prob._value.ctx)
+        drawn = uniform(shape=prob.shape, dtype="float32", ctx=prob.context)
         made = (drawn < prob).astype(dtype)
     else:
         made = (uniform(shape=shape, ctx=ctx) < float(prob)).astype(dtype)

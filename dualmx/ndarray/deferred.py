@@ -33,7 +33,7 @@ class DeferredTrace(Trace):
                 return True
             data, error = None, None
             try:
-                data = self.fetch()._array()
+                data = self.fetch().realize()
             except MXNetError as e:
                 error = e
             self.executed, self.fetch = True, None

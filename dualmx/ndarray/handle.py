@@ -21,7 +21,7 @@ from ..op.registry import OPS, Call
 from ..op.schema import FLOAT32_EXACT_INTS
 from .aliasing import exposed, exposed_to_write, invalidate_views
 from .execute import flush, read_from_other_thread
-from .recorder import Handle, TapePaused, Trace, TraceFull, TraceReplaced, engine, local
+from .recorder import ArrayMeta, Handle, TapePaused, Trace, TraceFull, TraceReplaced, engine, local
 from .saved_tape import TapeEntry, TapeValue
 
 ref = weakref.ref
@@ -113,6 +113,18 @@ def leaf_of(tr: Trace, a: Handle) -> Value:
     if memory is None and a._data is data:
         a._value, a._trace = v, tr
     return v
+
+
+def enter_variable(tr: Trace, a: Handle, grad: Handle, grad_req: str, is_kept: bool) -> Any:
+    """Return a new variable with the value of `a` in a trace; `is_kept` if the trace may be executed before its use."""
+    made = _new(type(a))
+    made._value, made._trace, made._data, made._meta = leaf_of(tr, a), tr, None, ArrayMeta()
+    made._meta.grad, made._meta.grad_req = grad, grad_req
+    if is_kept:
+        tr.handles.append(ref(made))
+    # Otherwise not among the trace's handles: the value is not asked for again, so its buffer may be donated.
+    tr.mark_variable(made)
+    return made
 
 
 def to_jax_array(a: Handle) -> Any:

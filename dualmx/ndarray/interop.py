@@ -29,7 +29,7 @@ def as_numpy_view(a: NDArray) -> np.ndarray:
     data = a._data
     if type(data) is np.ndarray:
         return data
-    data = a._array() if data is None else data
+    data = a.realize() if data is None else data
     try:
         return np.asarray(memoryview(data))
     except (TypeError, ValueError, BufferError, jax.errors.JaxRuntimeError):
@@ -57,7 +57,7 @@ def array_from_numpy(
         <class 'numpy.int64'>
     """
     if like is not None:
-        return like._with_own_class(array_from_numpy(values, like.context, copy=copy))
+        return like.wrap_array(array_from_numpy(values, like.context, copy=copy))
     where = current_context() if ctx is None else as_context(ctx)
     takes = accepts_numpy(values, where)
     if copy:

@@ -18,6 +18,7 @@ from ..core.context import Context
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentKeyError, ArgumentTypeError, RangeError
 from ..core.module_alias import lazy_reexport
+from ..graph.trie import Value
 from ..op.registry import OPS
 from . import tape, view
 from .exchange import export, is_host, to_capsule
@@ -184,15 +185,41 @@ class NDArray(Addressable, Fluent):
             raise RangeError("len(): a 0-d array has no length")
         return self._value.shape[0]
 
+    # -- what other rooms ask of the engine's handle
+
+    @property
+    def aval(self) -> Value:
+        """Shape, dtype and context."""
+        return self._value.aval
+
+    @property
+    def buffer(self) -> Any:
+        """What holds the value, a JAX array or memory of NumPy; None while there is none. Whoever sets it knows why."""
+        return self._data
+
+    @buffer.setter
+    def buffer(self, data: Any) -> None:
+        self._data = data
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it has a value, and no program, tape, view or other library knows it."""
+        return self._data is not None and self._trace is None and self._meta is None
+
+    @property
+    def is_exposed(self) -> bool:
+        """Whether other libraries have been given its memory."""
+        return self._meta is not None and self._meta.exposed is not None
+
     # -- synchronization and conversion
 
-    def _array(self) -> jax.Array:
+    def realize(self) -> jax.Array:
         """Return the JAX array, computing it first if it is pending."""
         return to_jax_array(self)
 
     def as_jax(self) -> jax.Array:
         """Return the value as a `jax.Array`; later writes to this array do not change it."""
-        return protect(self._array())
+        return protect(self.realize())
 
     def wait_to_read(self) -> None:
         """Compute the value and wait for it.
@@ -201,7 +228,7 @@ class NDArray(Addressable, Fluent):
             MXNetError: its computation failed.
         """
         if type(self._data) is not np.ndarray:
-            self._block_on(self._array().block_until_ready)
+            self._block_on(self.realize().block_until_ready)
 
     def _block_on(self, action: Any) -> Any:
         """Run a blocking action on the value; an error of the execution is reported as this array's error."""
@@ -220,7 +247,7 @@ class NDArray(Addressable, Fluent):
             return data.copy()
         if data is None and (shown := view.view_to_numpy(self)) is not None:
             return shown
-        data = self._array()
+        data = self.realize()
         return self._block_on(lambda: np.array(fully_replicated(data)))
 
     def asscalar(self) -> Any:
@@ -336,7 +363,7 @@ class NDArray(Addressable, Fluent):
         """Return the array itself: it is a classic array."""
         return self
 
-    def _with_own_class(self, made: Any) -> Any:
+    def wrap_array(self, made: Any) -> Any:
         """Return an array made for this one, nothing else holding it, under the rules that this one follows."""
         return made
 
@@ -406,13 +433,16 @@ class NDArray(Addressable, Fluent):
         return None if x is None else x.grad
 
     @property
-    def _fresh_grad(self) -> bool:
+    def has_fresh_grad(self) -> bool:
+        """Whether the gradient was computed since the last step of an optimizer."""
         x = self._meta
         return x is not None and x.fresh_grad
 
-    @_fresh_grad.setter
-    def _fresh_grad(self, value: bool) -> None:
+    @has_fresh_grad.setter
+    def has_fresh_grad(self, value: bool) -> None:
         self._extra().fresh_grad = bool(value)
+
+    _fresh_grad = has_fresh_grad  # MXNet's name
 
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
         """Make this array a variable with a zero gradient buffer; an upstream graph is cut off.
@@ -474,7 +504,7 @@ class NDArray(Addressable, Fluent):
                 shown = export(self, "__array__")
                 shown.flags.writeable = False
                 return shown
-            return np.asarray(self._array())
+            return np.asarray(self.realize())
         found = self.asnumpy()
         return found if dtype is None else found.astype(dtype, copy=False)
 
@@ -487,7 +517,7 @@ class NDArray(Addressable, Fluent):
     def __dlpack_device__(self) -> Any:
         if is_host(self.context):
             return (1, 0)
-        data: Any = self._array()
+        data: Any = self.realize()
         return data.__dlpack_device__()
 
     def _capsule(self, what: str, **kwargs: Any) -> Any:
@@ -546,7 +576,7 @@ def make_variable(a: NDArray, grad: NDArray | None, grad_req: str) -> None:
         return
     if grad is None:
         grad = array_from_buffer(device_put(np.zeros(a._value.shape, a._value.dtype), a._value.ctx), a._value.ctx)
-        grad = a._with_own_class(grad)
+        grad = a.wrap_array(grad)
     elif grad._value.shape != a._value.shape or grad._value.dtype != a._value.dtype:
         raise ArgumentError(
             f"mark_variables: gradient {grad._value.dtype}{list(grad._value.shape)} does not match its variable "

@@ -26,6 +26,21 @@ def register_view(shown: Handle, root: Handle, window: Sequence[Call]) -> None:
     views.append(ref(shown))
 
 
+def second_handle(a: Handle, cls: type[Handle]) -> Any:
+    """Return a second handle of class `cls` on `a`: values, writes, gradients and the tape are shared."""
+    x = a._meta
+    root = x.view_base if x is not None and x.view_base is not None and not x.view_ops else a
+    made: Any = object.__new__(cls)
+    made._trace, made._value, made._data, made._meta = None, root._value, None, None
+    register_view(made, root, ())
+    return made
+
+
+def array_in_memory(a: Handle) -> Handle:
+    """Return the array that has the memory of `a`: what it is a view of, or itself."""
+    return a if a._meta is None or a._meta.view_base is None else a._meta.view_base
+
+
 def make_view(base: Any, view_op: Call, shape: tuple[int, ...] | None = None) -> Any:
     """Return what `lens` (a `_basic_slice` or `Reshape` call) shows of `base`, linked so that writes go through.
 
@@ -75,7 +90,7 @@ def view_to_numpy(a: Any) -> np.ndarray | None:
         return None
     shown = x.view_base._data
     if type(shown) is not np.ndarray:
-        data = x.view_base._array()
+        data = x.view_base.realize()
         if not data.is_fully_addressable or [d.platform for d in data.devices()] != ["cpu"]:
             return None
         shown = x.view_base._block_on(lambda: np.asarray(data))

@@ -10,7 +10,7 @@ import numpy as onp
 
 from ..core.errors import ArgumentError, ArgumentTypeError, RangeError
 from ..ndarray import indexing as classic
-from ..ndarray.handle import assign, check_writable, invoke, invoke_unary, write_view, write_view_op
+from ..ndarray.handle import assign, check_writable, invoke, invoke_unary, write_view_op
 from ..ndarray.interop import array_from_numpy
 from ..ndarray.ndarray import NDArray
 from ..ndarray.view import copy_window, make_view
@@ -231,14 +231,14 @@ def setitem(self: ndarray, key: Any, value: Any) -> None:
     if isinstance(key, ndarray) and key._value.dtype.kind == "b" and key.shape == self.shape and _single(value):
         # One value for a whole mask needs no positions, so nothing is computed here.
         fill = _value(self, value)
-        _rewrite(self, invoke(OPS["_npi_where"].call(), (key, _broadcast_value(self, fill), self))[0])
+        assign(self, invoke(OPS["_npi_where"].call(), (key, _broadcast_value(self, fill), self))[0], "assignment")
         return
     items = normalize_index(key, self.shape)
     given = _value(self, value)
     if not _is_basic(items):
         spec, arrays = _spec(self, items)
         call = OPS["_advanced_set"].call(spec=spec, num_args=2 + len(arrays))
-        _rewrite(self, invoke(call, (self, given, *arrays))[0])
+        assign(self, invoke(call, (self, given, *arrays))[0], "assignment")
         return
     if None in items:
         _broadcasts_to(given, _target_shape(items))
@@ -249,9 +249,9 @@ def setitem(self: ndarray, key: Any, value: Any) -> None:
     if not self.size or 0 in window:
         return
     if window == self.shape and all(i.step > 0 for i in items):
-        _rewrite(self, _broadcast_value(self, given))
+        assign(self, _broadcast_value(self, given), "assignment")
         return
-    _rewrite(self, write_view_op(_lens(items), self, given))
+    assign(self, write_view_op(_lens(items), self, given), "assignment")
 
 
 def _single(value: Any) -> bool:
@@ -287,15 +287,6 @@ def _broadcast_value(a: ndarray, value: NDArray) -> Any:
         if value._value.dtype == a._value.dtype
         else invoke_unary(OPS["Cast"].call(dtype=a._value.dtype.name), value)
     )
-
-
-def _rewrite(a: ndarray, value: NDArray) -> None:
-    """Rebind `a` to `value`, through its base if it is a view."""
-    x = a._meta
-    if x is not None and x.view_base is not None:
-        write_view(x.view_base, x.view_ops, value)
-    else:
-        assign(a, value, "assignment")
 
 
 def iterate(a: ndarray) -> Iterator[ndarray]:

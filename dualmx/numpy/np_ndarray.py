@@ -10,9 +10,9 @@ import numpy as onp
 from ..core.context import Context
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError, RangeError, UnsupportedError
-from ..ndarray.handle import Handle, invoke_unary
+from ..ndarray.handle import invoke_unary
 from ..ndarray.ndarray import NDArray
-from ..ndarray.view import register_view
+from ..ndarray.view import second_handle
 from ..op.registry import OPS
 from .fluent import Fluent
 
@@ -26,22 +26,6 @@ def as_np_class(a: Any) -> Any:
 def as_np(a: NDArray) -> ndarray:
     """Return `a` as an array with NumPy semantics on the same value; see `NDArray.as_np_ndarray`."""
     return a if isinstance(a, ndarray) else second_handle(a, ndarray)
-
-
-def second_handle(a: NDArray, cls: type[NDArray]) -> Any:
-    """Return a second handle of class `cls` on `a`: values, writes, gradients and the tape are shared."""
-    x = a._meta
-    root = x.view_base if x is not None and x.view_base is not None and not x.view_ops else a
-    made: Any = object.__new__(cls)
-    made._trace, made._value, made._data, made._meta = None, root._value, None, None
-    register_view(made, root, ())
-    return made
-
-
-def unaliased(a: Handle) -> Handle:
-    """Return the array that `a` is a second handle on, `a` itself if it is none."""
-    x = a._meta
-    return x.view_base if x is not None and x.view_base is not None and not x.view_ops else a
 
 
 class ndarray(Fluent):
@@ -85,7 +69,7 @@ class ndarray(Fluent):
         """Return the array itself: it has NumPy semantics."""
         return self
 
-    def _with_own_class(self, made: Any) -> Any:
+    def wrap_array(self, made: Any) -> Any:
         return as_np_class(made)
 
     # -- values
@@ -228,4 +212,4 @@ class ndarray(Fluent):
         return found if found is None or isinstance(found, ndarray) else second_handle(found, ndarray)
 
 
-__all__ = ["as_np", "as_np_class", "ndarray", "second_handle", "unaliased"]
+__all__ = ["as_np", "as_np_class", "ndarray", "second_handle"]

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as onp
 
 from ..core.errors import ArgumentError, ArgumentTypeError, RangeError, UnsupportedError
-from ..ndarray.handle import invoke
+from ..ndarray.handle import Handle, invoke
 from ..ndarray.value_checks import check_later
+from ..ndarray.view import array_in_memory
 from ..op.registry import OPS
 from .call import as_array, axis_of, call_op, call_op_all, cast, is_number, is_symbolic
 from .indexing import _spec, normalize_index
@@ -339,12 +340,9 @@ def _to_numpy(a: Any) -> Any:
 
 def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
     """Return whether writing to one array can change the other: they are one, or views of one."""
-    from ..ndarray.handle import Handle
-
     if not isinstance(a, Handle) or not isinstance(b, Handle):
         return bool(onp.shares_memory(a, b)) if isinstance(a, onp.ndarray) and isinstance(b, onp.ndarray) else False
-    roots = [x._meta.view_base if x._meta is not None and x._meta.view_base is not None else x for x in (a, b)]
-    return roots[0] is roots[1]
+    return array_in_memory(a) is array_in_memory(b)
 
 
 may_share_memory = shares_memory

@@ -219,7 +219,7 @@ class Nadam(RuleOptimizer):
     formula = "_nadam_update"
     # By index, the number of its last update and `m_schedule` after that.
     _products: dict[Any, tuple[int, float]] | None = None
-    # Where updates come in any order: by index, its turn, from 0, among how many arrays; see `_product`.
+    # Where updates come in any order: by index, its turn, from 0, among how many arrays; see `schedule_product`.
     _update_positions: dict[Any, tuple[int, int]] | None = None
 
     def __init__(
@@ -250,7 +250,7 @@ class Nadam(RuleOptimizer):
     def _momentum(self, t: int) -> float:
         return self.beta1 * (1.0 - 0.5 * 0.96 ** (t * self.schedule_decay))
 
-    def _product(self, t: int, turn: int, count: int) -> float:
+    def schedule_product(self, t: int, turn: int, count: int) -> float:
         """`m_schedule` in the update number `t` of array `turn` of `count`, each of which is updated in every round."""
         product, s = 1.0, 1
         while s < t and product > 1e-20:  # of less, 1 - product knows nothing
@@ -269,7 +269,7 @@ class Nadam(RuleOptimizer):
             self._products = {}
         number, product = self._products.get(index, (0, 0.0))
         if self._update_positions is not None:
-            self.m_schedule = self._product(t, *self._update_positions.get(index, (0, 1)))
+            self.m_schedule = self.schedule_product(t, *self._update_positions.get(index, (0, 1)))
         else:  # copies of a weight on other contexts are updated alike: the first of them makes the product longer
             self.m_schedule = product if number == t else self.m_schedule * now
         self._products[index] = t, self.m_schedule

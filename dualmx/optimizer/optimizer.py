@@ -218,7 +218,7 @@ class Optimizer:
             if not isinstance(array, NDArray):
                 what = f"{type(self).__name__}.update"
                 raise ArgumentTypeError(f"{what}: weight or gradient of type {type(array).__name__}: expected NDArrays")
-        if indices and weights[0]._data is None and indices[0] in self._index_update_count:
+        if indices and weights[0].buffer is None and indices[0] in self._index_update_count:
             # A loop that reads nothing would be one ever longer program: each pass over the parameters is one instead.
             realize(weights[0])
         self._steps(indices, weights, grads, states, *self._count_and_ask(index))
@@ -341,6 +341,22 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ = {**state, "param_dict": {}}
+
+
+# Functions, for optimizers of users may have attributes of any name.
+def update_counts(optimizer: Optimizer) -> dict[Any, int]:
+    """Return how often each index was updated on the current device."""
+    return optimizer._index_update_count
+
+
+def update_counts_by_device(optimizer: Optimizer) -> dict[int, dict[Any, int]]:
+    """Return the `update_counts` of each device's number."""
+    return optimizer._all_index_update_counts
+
+
+def count_updates(optimizer: Optimizer, indices: Sequence[Any]) -> None:
+    """Count an update of some indices, by the method that subclasses replace."""
+    optimizer._update_count(indices)
 
 
 def zeros_like(weight: NDArray, dtype: Any = None) -> NDArray:

@@ -251,14 +251,14 @@ def run_xla_collective(kind: str, what: str, arrays: Sequence[NDArray], root: in
     datas = [to_jax_array(a) for a in arrays]
     if process_count() == 1:
         return [
-            a._with_own_class(array_from_buffer(d[None] if kind == "gather" else d, a.context))
+            a.wrap_array(array_from_buffer(d[None] if kind == "gather" else d, a.context))
             for d, a in zip(datas, arrays, strict=True)
         ]
     nbytes = sum(d.nbytes for d in datas)
     _state.counters.sent += nbytes
     _state.counters.received += nbytes
     results = run_with_timeout(lambda: launch_collective(kind, datas, root), what)
-    return [a._with_own_class(array_from_buffer(r, a.context)) for r, a in zip(results, arrays, strict=True)]
+    return [a.wrap_array(array_from_buffer(r, a.context)) for r, a in zip(results, arrays, strict=True)]
 
 
 __all__ = ["heartbeat_seconds", "keep_connection", "start_service"]

@@ -155,10 +155,10 @@ class BaseSparseNDArray(NDArray):
         if reading_trace is not None and dense._data is None and dense._trace is reading_trace:
             self._trace, self._value = reading_trace, dense._value
             return None
-        return dense._array()
+        return dense.realize()
 
-    def _array(self) -> jax.Array:
-        return self.to_dense()._array()
+    def realize(self) -> jax.Array:
+        return self.to_dense().realize()
 
     def _changed(self) -> None:
         """Forget the dense value that a pending program knows."""

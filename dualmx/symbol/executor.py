@@ -13,8 +13,8 @@ from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from ..ndarray import NDArray, array, invoke, zeros
 from ..ndarray.aliasing import invalidate_views
 from ..ndarray.execute import flush
-from ..ndarray.handle import assign, is_tracked, leaf_of, ref, to_jax_array
-from ..ndarray.recorder import ArrayMeta, engine, local
+from ..ndarray.handle import assign, enter_variable, is_tracked, to_jax_array
+from ..ndarray.recorder import engine, local
 from ..ndarray.tape import backward as run_backward
 from ..op.registry import Call
 from ..sparse import BaseSparseNDArray
@@ -115,20 +115,11 @@ class RecordedForward:
         if isinstance(value, BaseSparseNDArray):
             return type(value).of_dense(self._input(value.to_dense(), target))
         trace = local.trace if local.trace.ctx is self.ctx else local.use_trace(self.ctx)
-        variable: Any = object.__new__(type(value))
-        variable._value, variable._trace, variable._data, variable._meta = (
-            leaf_of(trace, value),
-            trace,
-            None,
-            ArrayMeta(),
-        )
         grad, req = target
-        variable._meta.grad, variable._meta.grad_req = grad, ROW_SPARSE_REQS[req] if grad.is_sparse else req
-        if self._needs_eager():  # programs end in between, and gradients come back to this value
-            trace.handles.append(ref(variable))
-        # Otherwise not among the trace's handles: the value is not asked for again, so its buffer may be donated.
-        trace.mark_variable(variable)
-        return variable
+        # Of eager graphs programs end in between, and gradients come back to this value.
+        return enter_variable(
+            trace, value, grad, ROW_SPARSE_REQS[req] if grad.is_sparse else req, is_kept=self._needs_eager()
+        )
 
     def heads(self) -> list[NDArray]:
         """Return the recorded outputs for one backward; later calls record the forward again, states unchanged."""

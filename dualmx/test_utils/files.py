@@ -94,7 +94,7 @@ def get_mnist_ubyte() -> None:
         targets = [os.path.join("data", stem) for stem in stems]
         if all(os.path.exists(target) for target in targets):
             continue
-        for target, source in zip(targets, gluon.data.vision.MNIST(train=train)._sources, strict=True):
+        for target, source in zip(targets, gluon.data.vision.MNIST(train=train).sources, strict=True):
             opened = gzip.open(source, "rb") if source.suffix == ".gz" else open(source, "rb")
             with opened as f, open(target, "wb") as out:
                 shutil.copyfileobj(f, out)
@@ -128,9 +128,9 @@ def get_mnist() -> dict[str, np.ndarray]:
     found = {}
     for key, train in (("train", True), ("test", False)):
         data = gluon.data.vision.MNIST(train=train)
-        images = data._data
+        images, labels = data.as_arrays()
         found[f"{key}_data"] = (images.reshape(-1, 1, 28, 28) / 255).astype(np.float32)
-        found[f"{key}_label"] = np.asarray(data._label)
+        found[f"{key}_label"] = np.asarray(labels)
     return found
 
 

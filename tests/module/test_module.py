@@ -123,7 +123,7 @@ def test_one_program_per_step_with_metric_in_fit():
     mod = bound(mx)
     mod.fit(data(mx), num_epoch=1)
     compiles, flushes = counters.compiles, counters.flushes
-    mod._train_epoch(0, data(mx), mx.metric.create("acc"), None, None)
+    mod.train_epoch(0, data(mx), mx.metric.create("acc"), None, None)
     assert counters.compiles - compiles <= 1
     assert counters.flushes - flushes <= 6
 
@@ -420,7 +420,7 @@ def test_several_contexts_average_batch_statistics():
     mod.init_params(arg_params=arrays(mx, PARAMS), aux_params=arrays(mx, STATES))
     mod.forward(batch(mx), is_train=True)
     mod.backward()
-    means = [d.aux["bn_moving_mean"].asnumpy() for d in mod._devices]
+    means = [d.aux["bn_moving_mean"].asnumpy() for d in mod.devices]
     assert not np.allclose(*means)
     np.testing.assert_allclose(mod.get_params()[1]["bn_moving_mean"].asnumpy(), np.mean(means, 0), rtol=1e-6)
 

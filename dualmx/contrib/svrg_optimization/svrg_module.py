@@ -50,7 +50,7 @@ class SVRGModule(Module):
         self.update_freq = update_freq
         self._mod_aux = Module(symbol, data_names, label_names, **settings)
         # Per context, the mean gradient at w~ by parameter; empty before the first pass.
-        self._param_dict: list[dict[str, NDArray]] = [{} for _ in self._contexts]
+        self._param_dict: list[dict[str, NDArray]] = [{} for _ in self.contexts]
 
     def bind(
         self,
@@ -82,7 +82,7 @@ class SVRGModule(Module):
 
     def update(self) -> None:
         """Correct the gradients and update the parameters."""
-        for mine, other, means in zip(self._devices, self._mod_aux._devices, self._param_dict, strict=True):
+        for mine, other, means in zip(self.devices, self._mod_aux.devices, self._param_dict, strict=True):
             for name, mean in means.items():
                 mine.grads[name] += mean - other.grads[name]
         super().update()
@@ -96,13 +96,13 @@ class SVRGModule(Module):
         arg_params, aux_params = self.get_params()
         self._mod_aux.init_params(arg_params=arg_params, aux_params=aux_params, force_init=True)
         train_data.reset()
-        sums: list[dict[str, NDArray]] = [{} for _ in self._contexts]
+        sums: list[dict[str, NDArray]] = [{} for _ in self.contexts]
         batches = 0
         for batch in train_data:
             self._mod_aux.forward(batch, is_train=True)
             self._mod_aux.backward()
             batches += 1
-            for device, total in zip(self._mod_aux._devices, sums, strict=True):
+            for device, total in zip(self._mod_aux.devices, sums, strict=True):
                 for name, grad in device.grads.items():
                     total[name] = grad.copy() if name not in total else total[name] + grad
             nd.waitall()
@@ -111,10 +111,10 @@ class SVRGModule(Module):
             raise MXNetError("SVRGModule.update_full_grads: train_data has no batches")
         self._param_dict = [{name: total / batches for name, total in device.items()} for device in sums]
 
-    def _train_epoch(self, epoch: int, train_data: Any, *rest: Any) -> list[tuple[str, float]]:
+    def train_epoch(self, epoch: int, train_data: Any, *rest: Any) -> list[tuple[str, float]]:
         if epoch % self.update_freq == 0:
             self.update_full_grads(train_data)
-        return super()._train_epoch(epoch, train_data, *rest)
+        return super().train_epoch(epoch, train_data, *rest)
 
 
 __all__ = ["SVRGModule"]

@@ -101,7 +101,7 @@ def rest(params: Iterable[Parameter], contexts: Iterable[Context]) -> None:
                 array = param.data(ctx)
                 if param.grad_req == "write":
                     param.grad(ctx)[:] = 0
-                array._fresh_grad = True
+                array.has_fresh_grad = True
 
 
 class DataParallel(Block):

@@ -217,16 +217,16 @@ class DistributedDataParallel(Block):
         """Wait for the backward pass that reaches a parameter."""
         self._pending = True
         # Gradients that were added up before in `no_sync` do not tell whether this pass has come.
-        self._hooked_params = [p for p in self._parameters() if p.data()._fresh_grad]
+        self._hooked_params = [p for p in self._parameters() if p.data().has_fresh_grad]
         for p in self._hooked_params:
-            p.data()._fresh_grad = False
+            p.data().has_fresh_grad = False
         me = weakref.ref(self)
 
         def act() -> None:
             ddp = me()
             if ddp is None:
                 post_backward_hooks.remove(act)
-            elif any(p.data()._fresh_grad for p in ddp._learned()):
+            elif any(p.data().has_fresh_grad for p in ddp._learned()):
                 post_backward_hooks.remove(act)
                 ddp._after_backward()
 
@@ -237,7 +237,7 @@ class DistributedDataParallel(Block):
         params = self._learned()
         self._pending = False
         for p in self._hooked_params:
-            p.data()._fresh_grad = True
+            p.data().has_fresh_grad = True
         with autograd.pause():
             self._check(params)
             active = self._active_processes(True) if self._divides_by_all is not None else list(range(size()))
@@ -252,7 +252,7 @@ class DistributedDataParallel(Block):
                     f"DistributedDataParallel: the Trainer would exchange gradients once more by its store {kind!r}; "
                     "make it with kvstore=None"
                 )
-        missing = [p for p in params if not p.data()._fresh_grad]
+        missing = [p for p in params if not p.data().has_fresh_grad]
         if missing and not self.find_unused_parameters:
             raise MXNetError(
                 f"DistributedDataParallel: the backward pass did not reach parameter {missing[0].name!r} "
@@ -261,7 +261,7 @@ class DistributedDataParallel(Block):
             )
         for p in missing:
             p.grad()[:] = 0
-            p.data()._fresh_grad = True
+            p.data().has_fresh_grad = True
 
     # -- exchanges
 

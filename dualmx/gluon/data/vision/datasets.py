@@ -68,6 +68,10 @@ class _ImageArrayDataset(Dataset):
     def _label(self, labels: Any) -> None:
         self._classes = np.asarray(to_host(labels))
 
+    def as_arrays(self) -> tuple[Any, Any]:
+        """Return all images and all labels."""
+        return self._data, self._label
+
     def _as_array(self, values: Any) -> Any:
         if worker_mode.worker:
             return values
@@ -120,8 +124,8 @@ class MNIST(_ImageArrayDataset):
 
     def _get_data(self) -> None:
         part = "train" if self._train else "t10k"
-        self._sources = [self._file(f"{part}-{what}") for what in ("images-idx3", "labels-idx1")]
-        images, labels = read_images_and_labels(*self._sources)
+        self.sources = [self._file(f"{part}-{what}") for what in ("images-idx3", "labels-idx1")]
+        images, labels = read_images_and_labels(*self.sources)
         self._images, self._classes = images[..., None], labels.astype(np.int32)
 
     def _file(self, stem: str) -> Path:

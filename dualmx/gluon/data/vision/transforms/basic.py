@@ -269,7 +269,7 @@ class CenterCrop(Block):
         out = nd.image.crop(x, **self._window(x.shape))
         if out.shape[-3:-1] != self._size[::-1]:
             out = nd.image.resize(out, size=self._size, interp=self._interp)
-        return x._with_own_class(out)
+        return x.wrap_array(out)
 
 
 def crop(x: np.ndarray, *, x0: int, y0: int, width: int, height: int) -> np.ndarray:
