@@ -145,48 +145,60 @@ def test_assignment() -> None:
 
 
 @pytest.mark.parametrize(
-    "action, error",
+    "action, error, said",
     [
-        (lambda: csr()[::2], ValueError),
-        (lambda: csr()[1, 2], ValueError),
-        (lambda: csr()[9], ValueError),
-        (lambda: rows()[1], ValueError),
-        (lambda: csr().__setitem__(slice(None), 1), ValueError),
-        (lambda: csr().__setitem__(0, 1), ValueError),
-        (lambda: rows().__setitem__(1, 2), TypeError),
-        (lambda: rows().__setitem__(slice(1, 3), 2), ValueError),
-        (lambda: csr().__setitem__(slice(None), rows()), TypeError),
-        (lambda: csr().copyto(rows()), TypeError),
-        (lambda: csr().copyto(nd.zeros((4, 2))), mx.MXNetError),
-        (lambda: csr().tostype("row_sparse"), ValueError),
-        (lambda: rows().tostype("csr"), ValueError),
-        (lambda: csr().tostype("x"), mx.MXNetError),
-        (lambda: nd.ones((2, 2)).tostype("x"), mx.MXNetError),
-        (lambda: nd.ones((2, 2, 2)).tostype("csr"), ValueError),
-        (lambda: csr().size, NotImplementedError),
-        (lambda: csr().asscalar(), NotImplementedError),
-        (lambda: csr().reshape((2, 6)), sparse.NotSupportedForSparseNDArray),
-        (lambda: bool(csr()), ValueError),
-        (lambda: float(csr()), TypeError),
-        (lambda: sparse.csr_matrix((1, 2, 3, 4)), ValueError),
-        (lambda: sparse.csr_matrix(np.ones(2)), ValueError),
-        (lambda: sparse.csr_matrix(csr(), shape=(3, 3)), ValueError),
-        (lambda: sparse.csr_matrix(rows()), ValueError),
-        (lambda: sparse.csr_matrix("x"), TypeError),
-        (lambda: sparse.csr_matrix(([1, 2], ([0, 9], [0, 0])), shape=(2, 2)), ValueError),
-        (lambda: sparse.row_sparse_array(([[1, 2]], [0]), shape=(6, 3)), mx.MXNetError),
-        (lambda: sparse.row_sparse_array(([[1, 2]], [1], 3), shape=(6, 2)), ValueError),
-        (lambda: sparse.row_sparse_array("x"), TypeError),
-        (lambda: sparse.zeros("x", (2, 2)), ValueError),
-        (lambda: sparse.array(nd.ones((2, 2))), ValueError),
-        (lambda: sparse.array(np.ones((2, 2))), ValueError),
-        (lambda: sparse.array(scipy.sparse.coo_matrix(np.eye(2))), ValueError),
-        (lambda: rows().retain([1]), TypeError),
-        (lambda: csr() + "x", TypeError),
+        (lambda: csr()[::2], ValueError, "step 1 only"),
+        (lambda: csr()[1, 2], ValueError, "along axis 0 only"),
+        (lambda: csr()[4], ValueError, "index 4 is out of bounds"),
+        (lambda: csr()[-5], ValueError, "index -5 is out of bounds"),
+        (lambda: csr()[2:2], ValueError, "is empty"),
+        (lambda: csr()[1.0], ValueError, "takes an int or a slice"),
+        (lambda: rows()[1], ValueError, "."),
+        (lambda: csr().__setitem__(slice(None), 1), ValueError, "filled with a number"),
+        (lambda: csr().__setitem__(0, 1), ValueError, "assigned to as"),
+        (lambda: rows().__setitem__(1, 2), TypeError, "."),
+        (lambda: rows().__setitem__(slice(1, 3), 2), ValueError, "."),
+        (lambda: csr().__setitem__(slice(None), rows()), TypeError, "convert it first"),
+        (lambda: csr().__setitem__(slice(None), np.ones((4, 2))), ValueError, "got .4, 2."),
+        (lambda: csr().__setitem__(slice(None), None), TypeError, "a NoneType: expected an array"),
+        (lambda: csr().copyto(rows()), TypeError, "cannot copy a csr array into a row_sparse one"),
+        (lambda: csr().copyto(3), TypeError, "other=3"),
+        (lambda: csr().copyto(nd.zeros((4, 2))), mx.MXNetError, "shape"),
+        (lambda: csr().tostype("row_sparse"), ValueError, "row_sparse"),
+        (lambda: rows().tostype("csr"), ValueError, "csr"),
+        (lambda: csr().tostype("x"), mx.MXNetError, "'x'"),
+        (lambda: nd.ones((2, 2)).tostype("x"), mx.MXNetError, "'x'"),
+        (lambda: nd.ones((2, 2, 2)).tostype("csr"), ValueError, "2 axes"),
+        (lambda: csr().size, NotImplementedError, "."),
+        (lambda: csr().asscalar(), NotImplementedError, "."),
+        (lambda: csr().reshape((2, 6)), sparse.NotSupportedForSparseNDArray, "."),
+        (lambda: bool(csr()), ValueError, "."),
+        (lambda: float(csr()), TypeError, "."),
+        (lambda: sparse.csr_matrix((1, 2, 3, 4)), ValueError, "."),
+        (lambda: sparse.csr_matrix(([1], [0, 1], [0, 1])), ValueError, "expected .nnz,., .nnz,. and"),
+        (lambda: sparse.csr_matrix(([1], [0], [])), ValueError, "expected .nnz,., .nnz,. and"),
+        (lambda: sparse.csr_matrix(([[1]], [0], [0, 1])), ValueError, "expected .nnz,., .nnz,. and"),
+        (lambda: sparse.csr_matrix(np.ones(2)), ValueError, "2 axes"),
+        (lambda: sparse.csr_matrix(csr(), shape=(3, 3)), ValueError, "the source has shape .4, 3."),
+        (lambda: sparse.csr_matrix(rows()), ValueError, "."),
+        (lambda: sparse.csr_matrix("x"), TypeError, "str"),
+        (lambda: sparse.csr_matrix(([1, 2], ([0, 9], [0, 0])), shape=(2, 2)), ValueError, "."),
+        (lambda: sparse.row_sparse_array(([[1, 2]], [0]), shape=(6, 3)), mx.MXNetError, "shape"),
+        (lambda: sparse.row_sparse_array(([[1, 2]], [1], 3), shape=(6, 2)), ValueError, "."),
+        (lambda: sparse.row_sparse_array("x"), TypeError, "str"),
+        (lambda: sparse.zeros("x", (2, 2)), ValueError, "'x'"),
+        (lambda: sparse.array(nd.ones((2, 2))), ValueError, "."),
+        (lambda: sparse.array(np.ones((2, 2))), ValueError, "."),
+        (lambda: sparse.array(scipy.sparse.coo_matrix(np.eye(2))), ValueError, "."),
+        (lambda: rows().retain([1]), TypeError, "expected an NDArray"),
+        (lambda: csr() + "x", TypeError, "operand of type str"),
+        (lambda: csr() * None, TypeError, "operand of type NoneType"),
+        (lambda: csr() < [1], TypeError, "operand of type list"),
+        (lambda: 1j * rows(), TypeError, "operand of type complex"),
     ],
 )
-def test_refused(action: Any, error: type[Exception]) -> None:
-    with pytest.raises(error):
+def test_refused(action: Any, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
         action()
 
 
@@ -251,6 +263,40 @@ def test_files_have_the_bytes_of_mxnet() -> None:
         "00a0400000000000000000000000000000000001000000000000000100000000000000"
     )
     assert body in nd.save_tobuffer([cells]).hex()
+
+
+def _changed(made: Any, old: list[int], new: list[int]) -> bytes:
+    """The file of an array in which one list of whole numbers is another one."""
+    data, found = nd.save_tobuffer([made]), np.array(old, np.int64).tobytes()
+    assert data.count(found) == 1
+    return data.replace(found, np.array(new, np.int64).tobytes())
+
+
+@pytest.mark.parametrize("pointer", [[-1, 2, 5], [1, 2, 5], [0, 6, 5], [0, 2, 4], [0, 2, 6], [0, -2, 5]])
+def test_files_with_rows_that_do_not_rise_are_refused(pointer: list[int]) -> None:
+    made = sparse.csr_matrix(([1, 2, 3, 4, 5], [3, 8, 3, 7, 8], [0, 2, 5]), shape=(2, 9))
+    with pytest.raises(mx.MXNetError, match="does not rise"):
+        nd.load_frombuffer(_changed(made, [0, 2, 5], pointer))
+
+
+@pytest.mark.parametrize("ids", [[-1, 8], [3, 9], [9, 9]])
+def test_files_with_positions_out_of_range_are_refused(ids: list[int]) -> None:
+    cells = sparse.csr_matrix(([1, 2], [3, 8], [0, 1, 2]), shape=(2, 9))
+    rows_of_nine = sparse.row_sparse_array(([[1], [2]], [3, 8]), shape=(9, 1))
+    for made in (cells, rows_of_nine):
+        with pytest.raises(mx.MXNetError, match="leaves the range"):
+            nd.load_frombuffer(_changed(made, [3, 8], ids))
+        (same,) = nd.load_frombuffer(_changed(made, [3, 8], [0, 8]))
+        assert same.indices.asnumpy().tolist() == [0, 8]
+
+
+def test_arrays_without_rows_and_without_values() -> None:
+    for shape in ((0, 3), (3, 0), (1, 1)):
+        for kind in ("csr", "row_sparse"):
+            made = sparse.zeros(kind, shape)
+            assert made.asnumpy().shape == shape and made.tostype("default").shape == shape
+            (same,) = nd.load_frombuffer(nd.save_tobuffer([made]))
+            assert (same.stype, same.shape) == (kind, shape)
 
 
 def test_against_scipy() -> None:

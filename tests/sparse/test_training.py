@@ -33,8 +33,10 @@ def test_parameter() -> None:
     assert found.stype == "row_sparse" and found.indices.asnumpy().tolist() == [1, 3]
     assert found.asnumpy()[:, 0].tolist() == [0, 1, 0, 1, 0]
     assert len(p.list_row_sparse_data(nd.array([1]))) == 1
-    with pytest.raises(mx.MXNetError):
-        p.row_sparse_data(nd.array([9]))
+    for wrong in (-1, 5):
+        with pytest.raises(mx.MXNetError, match=r"must be in \[0, 5\)|row"):
+            p.row_sparse_data(nd.array([wrong]))
+    assert p.row_sparse_data(nd.array([0, 4])).indices.asnumpy().tolist() == [0, 4]
     with pytest.raises(TypeError):
         p.row_sparse_data([1])
     with autograd.record():
@@ -255,7 +257,8 @@ def test_libsvm(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text, more",
     [
-        ("1 9:1\n", {}),
+        ("1 4:1\n", {}),
+        ("1 -1:1\n", {}),
         ("1 x\n", {}),
         ("", {}),
         ("1 0:1\n", {"data_shape": (2, 2)}),

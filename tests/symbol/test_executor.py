@@ -98,6 +98,25 @@ def test_backward_follows_the_last_forward_only(passes: int, fixed: bool, naive:
     assert all(g.any() != (fixed and k == "norm_gamma") for k, g in found[0].items())
 
 
+@pytest.mark.parametrize("training", [False, True])
+def test_a_pass_within_a_recording_leaves_it_as_it_was(training):
+    x = mx.nd.array([3.0])
+    x.attach_grad()
+    exe = bound()
+    with mx.autograd.record(train_mode=training):
+        exe.forward()
+        assert (mx.autograd.is_recording(), mx.autograd.is_training()) == (True, training)
+        y = x * x
+    y.backward()
+    assert x.grad.asscalar() == 6
+    with mx.autograd.train_mode():
+        exe.forward()
+        assert (mx.autograd.is_recording(), mx.autograd.is_training()) == (False, True)
+        z = x * 2
+    with pytest.raises(mx.MXNetError):
+        z.backward()
+
+
 def test_backward_needs_a_head_gradient():
     exe = bound()
     exe.forward(is_train=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,27 @@ def test_functions_and_methods() -> None:
     recorded = load("signature")["functions"]
     assert differences(recorded) == []
     assert sum(attribute(path) is not None for path in recorded) > 0.9 * len(recorded)
+
+
+def overrides(recorded: Mapping[str, Any]) -> Iterator[tuple[str, Any, dict[str, Any]]]:
+    """Methods of subclasses in place of a recorded one, with the defaults of that."""
+    for path, wanted in recorded.items():
+        owner, _, method = path.rpartition(".")
+        kind = attribute(owner)
+        below = list(kind.__subclasses__()) if inspect.isclass(kind) and method != "__init__" else []
+        while below:
+            sub = below.pop()
+            below += sub.__subclasses__()
+            if method in vars(sub) and sub.__module__.startswith("dualmx."):
+                yield f"{sub.__module__}.{sub.__qualname__}.{method}", vars(sub)[method], wanted
+
+
+def test_methods_that_take_the_place_of_others() -> None:
+    recorded = load("signature")["functions"]
+    own = {path.rsplit(".", 2)[1] + "." + path.rsplit(".", 1)[1] for path in recorded}
+    found = [(p, f, w) for p, f, w in overrides(recorded) if ".".join(p.rsplit(".", 2)[1:]) not in own]
+    assert [d for p, f, w in found for d in differences({p: w}, lambda path, f=f: f)] == []
+    assert len(found) > 20
 
 
 def test_a_wrong_default_is_found() -> None:
