@@ -24,6 +24,7 @@ from ..ndarray.value_checks import condition_of, record_check
 from ..op.registry import OPS, Call, Op
 from ..op.schema import AUX, Input
 from ..symbol import control
+from ..symbol import creation as symbol_creation
 from ..symbol.python_ops import Custom
 from ..symbol.symbol import Symbol, create
 from . import lazy_module, methods, symbol_random
@@ -359,9 +360,7 @@ def flatten(self: Symbol, inplace: bool = False, **kwargs: Any) -> Symbol:
 
 def split_v2(self: Symbol, *args: Any, **kwargs: Any) -> Symbol:
     """Fluent form of `sym.split_v2(x, indices_or_sections, axis, squeeze_axis)`."""
-    from ..symbol import creation
-
-    return creation.split_v2(self, *args, **kwargs)
+    return symbol_creation.split_v2(self, *args, **kwargs)
 
 
 def as_np_ndarray(self: Symbol) -> Any:

@@ -19,6 +19,7 @@ from ..op.registry import Call
 from ..op.traits import StorageRule
 from .base import BaseSparseNDArray
 from .creation import of_array
+from .lazy_update import lazy_update
 
 _log = logging.getLogger(__name__)
 
@@ -89,8 +90,6 @@ def _invoke_dense(call: Call, ins: Sequence[NDArray], runtime: Sequence[float]) 
 
 def invoke_out(call: Call, ins: Sequence[NDArray], outs: Sequence[NDArray], runtime: Sequence[float] = ()) -> None:
     """Record a call whose outputs overwrite arrays of any storage type; see `ndarray.invoke_out`."""
-    from .lazy_update import lazy_update
-
     for a in (*ins, *outs):
         if a.is_sparse:
             break
