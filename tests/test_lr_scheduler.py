@@ -84,7 +84,7 @@ def test_bad_arguments_are_named(make, names):
 
 
 def test_the_base_class_is_abstract():
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(NotImplementedError, match=r"LRScheduler must define __call__\(num_update\)"):
         LRScheduler()(3)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -11,6 +12,13 @@ from .errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from .reader import Content
 
 T = TypeVar("T", bound=type)
+
+
+def _keywords(cls: type) -> set[str]:
+    """Names of the arguments that a class and its bases take."""
+    own = (inspect.signature(base.__init__) for base in cls.__mro__ if "__init__" in vars(base))
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {p.name for signature in own for p in signature.parameters.values() if p.kind in kinds} - {"self"}
 
 
 class Registry:
@@ -84,10 +92,13 @@ class Registry:
             return cls(*args, **kwargs)
         except TypeError as e:
             # Python names the base class that met the argument, not what the user asked for.
-            unknown = re.search(r"unexpected keyword argument ('.*?')", str(e))
+            unknown = re.search(r"unexpected keyword argument '(.*?)'", str(e))
             if unknown is None or isinstance(e, MXNetError):
                 raise
-            raise ArgumentTypeError(f"{self.kind} {name!r}: unknown argument {unknown.group(1)}") from e
+            word = unknown.group(1)
+            raise ArgumentTypeError(
+                f"{self.kind} {name!r}: unknown argument {word!r}; {suggest(word, _keywords(cls))}"
+            ) from e
 
     def __contains__(self, name: str) -> bool:
         return name.lower() in self._table

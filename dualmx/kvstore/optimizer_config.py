@@ -155,9 +155,10 @@ def _is_plain(value: Any) -> bool:
 def _check(what: str, known: Mapping[str, Any], given: Any) -> None:
     if not isinstance(given, Mapping):
         raise ArgumentError(f"{what}: settings: expected names and values")
+    settable = known.keys() - set(_RUNTIME_FIELDS)
     for key, value in given.items():
-        if key not in known or key in _RUNTIME_FIELDS:
-            raise ArgumentError(f"{what}: unknown setting {key!r}; {suggest(str(key), known)}")
+        if key not in settable:
+            raise ArgumentError(f"{what}: unknown setting {key!r}; {suggest(str(key), settable)}")
         default = known[key]
         if isinstance(default, (list, tuple)):
             good = isinstance(value, list) and all(isinstance(v, int) for v in value)

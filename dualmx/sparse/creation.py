@@ -285,7 +285,8 @@ def rows_of_table(full: NDArray, row_id: NDArray) -> NDArray:
     assert isinstance(full, RowSparseNDArray) and full.dense is not None
     ids = np.unique(row_id.asnumpy().reshape(-1).astype(np.int64))
     if len(ids) and (ids[0] < 0 or ids[-1] >= full.shape[0]):
-        raise ArgumentError(f"row ids must be in [0, {full.shape[0]}), got {ids[0]} to {ids[-1]}")
+        wrong = ids[0] if ids[0] < 0 else ids[-1]
+        raise ArgumentError(f"row_sparse_data: row_id={wrong}: expected rows from 0 to {full.shape[0] - 1}")
     made = full.retain(dense.array_from_numpy(ids, full.context))
     made.table = full.dense
     return made

@@ -512,7 +512,7 @@ def test_the_symbol_of_what_was_recorded(look):
 def test_an_unknown_gradient_request_is_a_key_error_too():
     with pytest.raises(KeyError, match="grad_req='bogus': expected"):
         nd.ones((2,)).attach_grad("bogus")
-    with pytest.raises(mx.MXNetError):
+    with pytest.raises(mx.MXNetError, match="grad_req='bogus': expected 'write', 'add' or 'null'"):
         nd.ones((2,)).attach_grad("bogus")
 
 

@@ -107,9 +107,9 @@ class _nothing:
 def test_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MXNET_GLUON_REPO", "file:///none")
     assert set(text.embedding.get_pretrained_file_names()) == {"glove", "fasttext"}
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="embedding_name='zz'; known: fasttext, glove"):
         text.embedding.get_pretrained_file_names("zz")
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="pretrained_file_name='zz': not a published file; known: glove.42B"):
         text.embedding.create("glove", pretrained_file_name="zz")
     with pytest.raises(mx.MXNetError, match="does not exist"):
         text.embedding.create("glove", embedding_root=str(tmp_path))

@@ -325,7 +325,7 @@ def test_mirrors_in_order(web, tmp_path, monkeypatch):
             assert content.read_text().startswith("from the")
         assert other.paths() == ["/base/deep/other.bin", "/base/deep/here.bin"] and not web.requests
         assert Path(download(f"{web.url}/good.bin", str(tmp_path))).read_bytes() == CONTENT
-        with pytest.raises(DownloadError) as e:
+        with pytest.raises(DownloadError, match="HTTP 404") as e:
             download(f"{web.url}/none.bin", str(tmp_path))
         text = str(e.value)
         assert (
@@ -369,7 +369,7 @@ def test_passwords_go_to_their_own_host_only(web, tmp_path):
         download(f"{with_password}/a", str(tmp_path / "a"))
         assert web.requests[0][1]["Authorization"] == "Basic bWU6dG9wIHNlY3JldA=="
         assert "Authorization" not in other.requests[0][1]
-        with pytest.raises(DownloadError) as e:
+        with pytest.raises(DownloadError, match="HTTP 404") as e:
             download(f"{with_password}/none", str(tmp_path / "b"))
         assert "secret" not in str(e.value)
     finally:

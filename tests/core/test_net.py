@@ -17,5 +17,5 @@ def test_a_free_port_is_given_to_nobody_else(monkeypatch: pytest.MonkeyPatch) ->
         assert net.free_port("127.0.0.1") == port - 1
         monkeypatch.setattr(net.random.SystemRandom, "sample", lambda self, ports, count: [port] * count)
         assert net.free_port("127.0.0.1") not in (0, port)  # any
-    with pytest.raises(OSError):
+    with pytest.raises(OSError, match="Cannot assign requested address"):
         net.free_port("192.0.2.1")

@@ -125,7 +125,10 @@ def test_a_parameter_tells_what_it_holds() -> None:
     ctx = [mx.cpu(0), mx.cpu(1)]
     weight.initialize(ctx=ctx)
     assert weight._ctx_list is None and weight._deferred_init
-    with pytest.raises(gluon.parameter.DeferredInitializationError):
+    with pytest.raises(
+        gluon.parameter.DeferredInitializationError,
+        match="shape .* is not fully known and initialization was deferred.*Pass one batch",
+    ):
         weight._check_and_get(weight._grad, list)
     weight.shape = (2, 3)
     weight._finish_deferred_init()

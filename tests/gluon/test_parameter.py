@@ -165,7 +165,7 @@ def test_constant() -> None:
     assert repr(c) == "Constant c (shape=(2, 2), dtype=<class 'numpy.float32'>)"
     c.initialize()
     assert c.data().asnumpy().tolist() == [[1, 2], [3, 4]]
-    with pytest.raises(RuntimeError):
+    with pytest.raises(RuntimeError, match="Parameter 'c' has no gradient because its grad_req is 'null'"):
         c.grad()
     with pytest.warns(UserWarning, match="null"):
         c.grad_req = "write"
@@ -193,7 +193,7 @@ def test_dict_get_and_repr() -> None:
         params.get("w", shape=(3, 5))
     with pytest.raises(ValueError, match="dtype"):
         params.get("w", dtype="float16")
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="ParameterDict: no parameter 'w'; "):
         params["w"]
 
 

@@ -109,7 +109,7 @@ def test_types_of_slots_must_be_those_of_the_operators() -> None:
 def test_the_interpreter_verifies_when_it_is_told() -> None:
     wrong = Program((Alias(0, 1), Alias(0, 1)), 1, (1,))
     executor = JaxExecutor(lambda n: n)
-    with pytest.raises(spec.ProgramError):
+    with pytest.raises(spec.ProgramError, match="step 1, Alias: slot 1 is written twice"):
         run(wrong, [np.ones(2)], executor)
     spec.switch(False)
     try:

@@ -186,7 +186,7 @@ class TestMXNetState:
             def forward(self, x: Any) -> Any:
                 raise PeerLost("process 1 died")
 
-        with pytest.raises(hvd.elastic.HorovodInternalError):
+        with pytest.raises(hvd.elastic.HorovodInternalError, match="process 1 died"):
             net.weight.set_data(Failing()(net.weight.data()))
             state.commit()
         state.restore()

@@ -43,8 +43,11 @@ def test_detection_records_as_mxnet_lays_them_out(rec: str) -> None:
     mirrored = mx.io.ImageDetRecordIter(rec, (3, 23, 31), 3, mirror=True).next()
     assert np.allclose(mirrored.label[0].asnumpy()[1, 8:13], [1, 0.5, 0.1, 0.9, 0.6])
     assert np.array_equal(mirrored.data[0].asnumpy()[0].transpose(1, 2, 0), IMAGE[:, ::-1, ::-1])
-    for wrong in (dict(rand_crop=True), dict(label_pad_width=3)):
-        with pytest.raises(mx.MXNetError):
+    for wrong, said in (
+        (dict(rand_crop=True), "rand_crop would move the boxes; use rand_crop_prob"),
+        (dict(label_pad_width=3), "label_pad_width=3: a label has 12 numbers"),
+    ):
+        with pytest.raises(mx.MXNetError, match=said):
             mx.io.ImageDetRecordIter(rec, (3, 16, 20), 3, **wrong)
 
 

@@ -192,7 +192,7 @@ def test_image_iter_refuses() -> None:
     one = [[1, "a.png"]]
     for kwargs, said in (
         ({}, "expected path_imgrec, path_imglist or imglist"),
-        ({"imglist": [], "data_shape": (1, 8, 8)}, "data_shape|no images"),
+        ({"imglist": [], "data_shape": (1, 8, 8)}, r"data_shape=\(1, 8, 8\): expected \(3, height, width\)"),
         ({"imglist": []}, "part 0 of 1: no images"),
         ({"imglist": one, "num_parts": 2, "part_index": 2}, "part_index=2"),
         ({"imglist": one, "aug_list": [], "resize": 3}, "resize: not together with aug_list"),
@@ -336,7 +336,7 @@ def test_rotation_and_chance() -> None:
     assert transforms.RandomRotation((-5, 5))(planes).shape == planes.shape
     assert transforms.RandomRotation((-5, 5), rotate_with_proba=0)(planes) is planes
     for wrong in (lambda: transforms.RandomRotation((5, -5)), lambda: transforms.RandomRotation((0, 5), True, True)):
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match=r"\(5, -5\): expected \(least, most\)|zoom_in and zoom_out cannot both"):
             wrong()
     with pytest.raises(ValueError, match="probability"):
         transforms.RandomRotation((0, 5), rotate_with_proba=2)

@@ -113,7 +113,9 @@ def test_dataset_views():
 def test_dataset_errors():
     ds = ArrayDataset(X, Y)
     for bad in (lambda: ds.take(-1), lambda: ds.shard(3, 3), lambda: ArrayDataset(), lambda: ArrayDataset(X, [1])):
-        with pytest.raises(ValueError):
+        with pytest.raises(
+            ValueError, match=r"take: count=-1: expected|shard: index=3: expected|at least one array|\[7, 1\]"
+        ):
             bad()
     with pytest.raises(TypeError, match="Sampler"):
         ds.sample([1, 2])
@@ -221,18 +223,18 @@ def test_rollover_and_lists_as_datasets():
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "said"),
     [
-        {},
-        {"batch_size": 2, "sampler": SequentialSampler(7), "shuffle": True},
-        {"batch_size": 2, "batch_sampler": BatchSampler(SequentialSampler(7), 3)},
-        {"batch_sampler": BatchSampler(SequentialSampler(7), 3), "last_batch": "keep"},
-        {"batch_size": 2, "timeout": -1},
-        {"batch_size": 0},
+        ({}, "batch_size is missing; give it, or a batch_sampler"),
+        ({"batch_size": 2, "sampler": SequentialSampler(7), "shuffle": True}, "shuffle: not together with sampler"),
+        ({"batch_size": 2, "batch_sampler": BatchSampler(SequentialSampler(7), 3)}, "not together with batch_sampler"),
+        ({"batch_sampler": BatchSampler(SequentialSampler(7), 3), "last_batch": "keep"}, "not together with batch_sam"),
+        ({"batch_size": 2, "timeout": -1}, "timeout=-1: expected more than 0 seconds"),
+        ({"batch_size": 0}, "batch_size=0: expected 1 or more"),
     ],
 )
-def test_contradictory_arguments(arguments):
-    with pytest.raises(ValueError):
+def test_contradictory_arguments(arguments, said):
+    with pytest.raises(ValueError, match=said):
         DataLoader(ArrayDataset(X, Y), **arguments)
 
 

@@ -138,11 +138,19 @@ def test_ndarray_iter_shuffle_follows_numpy():
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [(X, np.arange(4)), ("x",), (None,), ([],), (np.zeros((0, 2)),), (X, Y, 0), (X, Y, 2, False, "foo")],
+    "arguments, error, said",
+    [
+        ((X, np.arange(4)), ValueError, "numbers of rows .*'softmax_label': 4.*: expected the same"),
+        (("x",), TypeError, "data: got str: expected an NDArray"),
+        ((None,), TypeError, "data: expected at least one array"),
+        (([],), TypeError, "data: expected at least one array"),
+        ((np.zeros((0, 2)),), ValueError, "numbers of rows .*'data': 0.*: expected .* at least 1"),
+        ((X, Y, 0), ValueError, "batch_size=0: expected 1 or more"),
+        ((X, Y, 2, False, "foo"), ValueError, "last_batch_handle='foo': expected 'pad'"),
+    ],
 )
-def test_ndarray_iter_errors(arguments):
-    with pytest.raises((ValueError, TypeError)):
+def test_ndarray_iter_errors(arguments, error, said):
+    with pytest.raises(error, match=said):
         NDArrayIter(*arguments)
 
 

@@ -197,7 +197,7 @@ def test_wrong_use(kv, wrong, text):
 def test_names():
     with pytest.raises(mx.MXNetError, match="local.*nccl|did you mean"):
         mx.kv.create("foo")
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="name=3: expected a string"):
         mx.kv.create(3)
     with pytest.raises(mx.MXNetError, match="distributed"):
         mx.kv.create("dist_sync")
@@ -292,7 +292,7 @@ def test_the_store_for_tests_serves_a_trainer():
     assert mx.kv.TestStore is mx.kv.base.TestStore is mx.kv.KVStoreBase.kv_registry["teststore"]
     store = mx.kv.create("TestStore")
     assert (store.type, store.rank, store.num_workers, store.is_capable("optimizer")) == ("teststore", 0, 1, False)
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(NotImplementedError, match="TestStore has no optimizer"):
         store.set_optimizer(mx.optimizer.SGD())
 
 

@@ -71,8 +71,15 @@ def test_schedules_travel_too(schedule: Any) -> None:
     ],
 )
 def test_what_is_not_an_optimizer_is_refused(config: Any) -> None:
-    with pytest.raises(ArgumentError):
+    with pytest.raises(ArgumentError, match="unknown (name|setting) |expected (name|names and|a value like)"):
         from_config(config)
+
+
+def test_what_is_no_setting_is_not_suggested() -> None:
+    with pytest.raises(
+        ArgumentError, match="SGD: unknown setting 'param_dict'; (known: |did you mean '(?!param_dict))"
+    ):
+        from_config({"name": "sgd", "settings": {"param_dict": {}}, "schedule": None})
 
 
 def test_changes_of_schedules_are_seen() -> None:
@@ -158,5 +165,6 @@ def test_states_are_cut_joined_and_read_back() -> None:
      {"shape": [1]}, {"dtype": "float32", "shape": [-1]}, [[[[[[[[[[None]]]]]]]]]]],
 )  # fmt: skip
 def test_bad_states_are_refused(tree: Any) -> None:
-    with pytest.raises(FormatError):
+    said = "neither an array nor a list of states|dtype=.*: not a supported element type|the numbers are missing"
+    with pytest.raises(FormatError, match=f"optimizer state: ({said})"):
         StateReader(memoryview(bytes(8))).unflatten(tree)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -83,9 +84,8 @@ def test_create(spec, name):
     ],
 )
 def test_errors_name_the_argument(act, words):
-    with pytest.raises(mx.MXNetError) as e:
+    with pytest.raises(mx.MXNetError, match=re.escape(words)):
         act()
-    assert words in str(e.value)
 
 
 @pytest.mark.parametrize("kind", [mx.metric.CrossEntropy, mx.metric.NegativeLogLikelihood])
@@ -139,7 +139,7 @@ def test_config_rebuilds_the_metric():
         "output_names": ["a"],
         "label_names": None,
     }
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(NotImplementedError, match="CustomMetric holds a function, which has no configuration"):
         mx.metric.np(lambda a, b: 0).get_config()
 
 

@@ -144,7 +144,9 @@ def test_a_pickle_is_not_executed(tmp_path):
 def test_a_failed_save_leaves_the_old_file(tmp_path):
     file = tmp_path / "x"
     nd.save(file, nd.ones((2,)))
-    with pytest.raises(mx.MXNetError):
+    with pytest.raises(
+        mx.MXNetError, match="save: got dict: expected an NDArray, a list of NDArrays or a dict of str to NDArray"
+    ):
         nd.save(file, {"a": nd.ones((2,)), "b": "text"})
     assert nd.load(file)[0].asnumpy().tolist() == [1.0, 1.0]
     assert os.listdir(tmp_path) == ["x"]

@@ -220,7 +220,7 @@ def test_load_of_missing_or_corrupt_file_names_it(tmp_path):
     (tmp_path / "cut.params").write_bytes(raw(DICT)[:-1])
     with pytest.raises(FormatError, match=r"cut\.params.*name 1 of 2"):
         s.load(tmp_path / "cut.params", lambda a: a)
-    with pytest.raises(ArgumentTypeError):
+    with pytest.raises(ArgumentTypeError, match="load: fname=3: expected a file name"):
         s.load(3, lambda a: a)
 
 

@@ -96,13 +96,13 @@ def test_wrong_values():
     x = np.zeros((2, 3))
     with pytest.raises(MXNetError, match="broadcast"):
         x[0] = np.ones(4)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="value of type NoneType: expected numbers"):
         x[0] = None
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="unsized object: the array has no axis"):
         len(np.array(1.0))
     with pytest.raises(ValueError, match="ambiguous"):
         bool(x)
-    with pytest.raises(MXNetError):
+    with pytest.raises(MXNetError, match="take: an index is out of bounds for axis 0 with size 3"):
         np.take(np.arange(3), np.array([5])).asnumpy()
 
 
@@ -195,7 +195,7 @@ def test_out_where_and_dtype():
     assert np.add(x, x, dtype="float64").dtype == onp.float64
     assert np.sum(x, out=np.zeros(())).item() == 5
     assert np.concatenate([x, x], out=np.zeros(4)).shape == (4,)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="sqrt: out of type ndarray: expected a mx.np.ndarray"):
         np.sqrt(x, out=onp.zeros(2))
     with pytest.raises(TypeError, match="unexpected"):
         np.sqrt(x, nonsense=1)
@@ -246,9 +246,9 @@ def test_methods_and_copies():
 
 def test_comparison_with_other_objects():
     for other in (None, "text"):
-        with pytest.raises(TypeError):
+        with pytest.raises(TypeError, match="equal: other of type .*: expected an array or a number"):
             _ = np.ones(2) == other
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \+: 'ndarray' and 'list'"):
         _ = np.ones(2) + [1, 2]
 
 
@@ -260,7 +260,7 @@ def test_modules_under_which_functions_are_found():
     assert np.fallback.modf(np.array([1.5]))[0].tolist() == [0.5]
     assert {"sum", "cov", "trapz", "ndarray"} <= set(dir(np))
     assert np.trapz(np.array([1.0, 2.0])).item() == 1.5
-    with pytest.raises(AttributeError):
+    with pytest.raises(AttributeError, match="module 'dualmx.numpy' has no attribute 'no_such_function'"):
         _ = np.no_such_function
 
 

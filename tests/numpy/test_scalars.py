@@ -21,7 +21,7 @@ def test_iteration_over_an_array_of_no_axis_ends_at_once(value: Any) -> None:
         len(scalar)
     with pytest.raises(TypeError, match="unsized"):
         reversed(scalar)
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match="too many indices for array: array is 0-dimensional, but 1 were indexed"):
         scalar[0]
     assert bool(scalar) and int(scalar) == int(value) and float(scalar) == pytest.approx(float(value))
     assert scalar[()].item() == scalar.item()
@@ -32,7 +32,7 @@ def test_arrays_of_no_element(shape: tuple[int, ...]) -> None:
     empty = np.zeros(shape)
     assert len(empty) == len(list(empty)) == shape[0]
     for number in (int, float):
-        with pytest.raises(TypeError):
+        with pytest.raises(TypeError, match="only an array of one element is a number in Python; this one is"):
             number(empty)
     with pytest.raises(ValueError, match="size 1"):
         empty.item()

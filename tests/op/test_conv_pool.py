@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -152,9 +154,8 @@ def test_completes_weights():
     ],
 )
 def test_convolution_errors(op, shapes, params, words):
-    with pytest.raises(ArgumentError) as e:
+    with pytest.raises(ArgumentError, match=f"^{op}.*{re.escape(words)}"):
         OPS[op].call(kernel=(3, 3), num_filter=4, **params).infer(tuple((s, F4) for s in shapes))
-    assert str(e.value).startswith(op) and words in str(e.value)
 
 
 @pytest.mark.parametrize(
@@ -169,6 +170,5 @@ def test_convolution_errors(op, shapes, params, words):
     ],
 )
 def test_pooling_errors(shape, params, words):
-    with pytest.raises(ArgumentError) as e:
+    with pytest.raises(ArgumentError, match=f"^Pooling.*{re.escape(words)}"):
         OPS["Pooling"].call(**params).infer(((shape, F4),))
-    assert str(e.value).startswith("Pooling") and words in str(e.value)

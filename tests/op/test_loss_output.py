@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -133,6 +135,5 @@ def test_completes_labels():
     ],
 )
 def test_errors_name_the_label(op, shapes, words):
-    with pytest.raises(ArgumentError) as e:
+    with pytest.raises(ArgumentError, match=f"^{op}.*{re.escape(words)}"):
         OPS[op].call(True).infer(tuple((s, F4) for s in shapes))
-    assert str(e.value).startswith(op) and words in str(e.value)

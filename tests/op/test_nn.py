@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -184,9 +186,8 @@ def test_completes_inputs():
     ],
 )
 def test_errors_name_the_argument(op, shapes, params, words):
-    with pytest.raises(ArgumentError) as e:
+    with pytest.raises(ArgumentError, match=f"^{op}.*{re.escape(words)}"):
         OPS[op].call(**params).infer(tuple((s, F4) for s in shapes))
-    assert str(e.value).startswith(op) and words in str(e.value)
 
 
 def test_integers_are_refused():

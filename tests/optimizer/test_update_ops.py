@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -203,9 +205,8 @@ def test_many_lamb_equals_the_two_phases():
     ],
 )
 def test_errors_name_the_argument(act, words):
-    with pytest.raises(mx.MXNetError) as e:
+    with pytest.raises(mx.MXNetError, match=re.escape(words)):
         act(*arrays(W, G))
-    assert words in str(e.value)
 
 
 def test_a_bound_of_zero_clips_to_nothing():

@@ -217,7 +217,7 @@ def test_who_waits_for_long_is_told(told: bool, monkeypatch: pytest.MonkeyPatch)
         kv.send_wait_notices()
     cluster.net.run()
     assert bool(notes) is told
-    with pytest.raises(MXNetError) as failed:
+    with pytest.raises(MXNetError, match="no answer") as failed:
         cluster.workers[1].wait(tickets)
     assert ("round 1 of key 'b' still lacks the push of worker 0, 2" in str(failed.value)) is told
 

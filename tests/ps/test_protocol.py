@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from enum import StrEnum
 from pathlib import Path
 from types import UnionType
@@ -63,9 +64,11 @@ def test_every_word_is_read_as_its_record(table: str) -> None:
 def test_unknown_words_are_refused() -> None:
     for table in TABLES.values():
         for op in ("of nobody", "", None, 3, ["push"], True):
-            with pytest.raises(FormatError):
+            with pytest.raises(
+                FormatError, match=f"unknown request {op!r}|message: op={re.escape(repr(op))}: not as expected"
+            ):
                 table.read(Message(NOTICE, 0, {"op": op}))
-        with pytest.raises(FormatError):
+        with pytest.raises(FormatError, match="message: op=None: not as expected"):
             table.read(Message(NOTICE, 0))
 
 
@@ -82,7 +85,7 @@ def test_wrong_and_missing_fields_are_refused(kind: Any) -> None:
                 parse(kind, {**whole, word: object()})
     for meta in (None, [], "a", 3):
         if kind._fields and kind._fields[0] not in kind._field_defaults:
-            with pytest.raises(FormatError):
+            with pytest.raises(FormatError, match=f"message '{kind.__name__}'"):
                 parse(kind, meta)
 
 

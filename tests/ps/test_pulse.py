@@ -55,7 +55,7 @@ def test_speeds_are_those_of_the_last_seconds() -> None:
 )  # fmt: skip
 def test_signs_of_life_that_say_something_else_are_refused(wrong: dict[str, Any]) -> None:
     pulse = WorkerStatus()
-    with pytest.raises(FormatError):
+    with pytest.raises(FormatError, match=rf"\b({'|'.join(wrong)}|seconds|for)\b"):
         pulse.update(Message(PING, 0, {**told(1.0).meta, **wrong}))
     assert pulse.as_dict(0.0) == {}
 
@@ -95,7 +95,10 @@ def test_figures_are_few_and_the_latest(no_figures: None) -> None:
     mx.callback.report("n" * 100, 1)
     assert "n" * 64 in job_status.latest_metrics() and "figure 4" not in job_status.latest_metrics()
     for wrong in ("low", None, mx.nd.ones((2,))):
-        with pytest.raises((ArgumentTypeError, mx.MXNetError)):
+        with pytest.raises(
+            (ArgumentTypeError, mx.MXNetError),
+            match=r"report\('loss'\): .*; expected a number, or an array of one element",
+        ):
             mx.callback.report("loss", wrong)  # type: ignore[arg-type]
 
 

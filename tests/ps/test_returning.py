@@ -605,7 +605,7 @@ def test_a_connection_to_itself_is_none(monkeypatch: pytest.MonkeyPatch) -> None
         return sock
 
     monkeypatch.setattr(socket, "create_connection", create_connection)
-    with pytest.raises(ConnectionRefusedError):
+    with pytest.raises(ConnectionRefusedError, match="nobody listens there"):
         connect_socket({"host": "127.0.0.1", "port": 9}, 1.0)
 
 

@@ -56,24 +56,51 @@ WEIGHT = mx.nd.ones((5, 2))
 
 
 @pytest.mark.parametrize(
-    "call",
+    ("call", "said"),
     [
-        lambda: mx.nd.clip(made(mx, "csr"), 0.5, 1),
-        lambda: mx.nd.sparse.retain(made(mx, "csr"), mx.nd.array([0])),
-        lambda: mx.nd.Embedding(made(mx, "csr"), mx.nd.ones((5, 2)), input_dim=5, output_dim=2),
-        lambda: mx.nd.Embedding(mx.nd.array([0]), made(mx, "csr"), input_dim=4, output_dim=3),
-        lambda: mx.nd.cast_storage(made(mx, "csr"), "row_sparse"),
-        lambda: mx.nd._internal._square_sum(made(mx, "csr"), axis=1),
-        lambda: mx.nd.sparse.dot(made(mx, "csr"), mx.nd.ones((3,))),
-        lambda: mx.nd.sparse.dot(made(mx, "csr"), mx.nd.ones((2, 1))),
-        lambda: made(mx, "csr") + made(mx, "csr", 0, (3, 3)),
-        lambda: made(mx, "csr") + made(mx, "csr").astype("float64"),
-        lambda: mx.nd.sum(made(mx, "csr"), axis=2),
-        lambda: mx.nd.sgd_update(WEIGHT, mx.nd.sparse.zeros("row_sparse", (4, 2)), lr=0.1, out=WEIGHT),
+        (lambda: mx.nd.clip(made(mx, "csr"), 0.5, 1), "clip.*the bounds must include 0; convert with tostype"),
+        (lambda: mx.nd.sparse.retain(made(mx, "csr"), mx.nd.array([0])), "retain.*the array must be row_sparse"),
+        (
+            lambda: mx.nd.Embedding(made(mx, "csr"), mx.nd.ones((5, 2)), input_dim=5, output_dim=2),
+            "Embedding.*the ids must be dense, the table dense or row_sparse",
+        ),
+        (
+            lambda: mx.nd.Embedding(mx.nd.array([0]), made(mx, "csr"), input_dim=4, output_dim=3),
+            "Embedding.*the ids must be dense, the table dense or row_sparse",
+        ),
+        (
+            lambda: mx.nd.cast_storage(made(mx, "csr"), "row_sparse"),
+            "cast_storage.*convert by way of the default storage type",
+        ),
+        (
+            lambda: mx.nd._internal._square_sum(made(mx, "csr"), axis=1),
+            "_square_sum.*the array must be row_sparse, with an axis",
+        ),
+        (
+            lambda: mx.nd.sparse.dot(made(mx, "csr"), mx.nd.ones((3,))),
+            "dot: rhs of shape .3,.: the product with a csr array needs 2 axes",
+        ),
+        (
+            lambda: mx.nd.sparse.dot(made(mx, "csr"), mx.nd.ones((2, 1))),
+            "dot: shapes .4, 3. and .2, 1.: expected axis 1 of lhs",
+        ),
+        (
+            lambda: made(mx, "csr") + made(mx, "csr", 0, (3, 3)),
+            "broadcast_add: shapes .4, 3. and .3, 3. do not broadcast",
+        ),
+        (
+            lambda: made(mx, "csr") + made(mx, "csr").astype("float64"),
+            "elemwise_add.*float32.*float64.*cast with .astype",
+        ),
+        (lambda: mx.nd.sum(made(mx, "csr"), axis=2), "sum: axis=2: expected a value in"),
+        (
+            lambda: mx.nd.sgd_update(WEIGHT, mx.nd.sparse.zeros("row_sparse", (4, 2)), lr=0.1, out=WEIGHT),
+            "sgd_update: grad has shape .4, 2., expected the weight's .5, 2.",
+        ),
     ],
 )
-def test_refused(call: Any) -> None:
-    with pytest.raises(mx.MXNetError):
+def test_refused(call: Any, said: str) -> None:
+    with pytest.raises(mx.MXNetError, match=said):
         call()
 
 

@@ -31,7 +31,7 @@ def test_outputs_by_number_name_and_slice(x):
     assert parts[1].list_outputs() == parts["sp_output1"].list_outputs() == ["sp_output1"]
     assert parts[0:2].list_outputs() == ["sp_output0", "sp_output1"]
     assert [s.list_outputs()[0] for s in parts] == parts.list_outputs()
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match=r"symbol\[3\]: it has 3 outputs"):
         parts[3]
     with pytest.raises(ValueError, match="nope"):
         parts["nope"]
@@ -45,7 +45,7 @@ def test_groups(x):
     assert repr(group) == "<Symbol group [x, r]>" and repr(x) == "<Symbol x>"
     assert group.list_attr() == {}
     for wrong in ([], [x, 1]):
-        with pytest.raises(TypeError):
+        with pytest.raises(TypeError, match="Group: expected a non-empty list of symbols, got"):
             sym.Group(wrong)
 
 
@@ -93,7 +93,7 @@ def test_attributes():
         mx.AttrScope(a=1)
     with pytest.raises(ValueError, match="foo"):
         sym.var("w", foo="1")
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="name=3: expected a string"):
         sym.var(3)
 
 
@@ -174,11 +174,11 @@ def test_wrong_calls_say_what_is_wrong(x, call, error, part):
 
 def test_what_needs_values_raises(x):
     for call in (bool, lambda s: s.asnumpy(), lambda s: s.asscalar(), lambda s: s.wait_to_read(), lambda s: s.detach()):
-        with pytest.raises(NotImplementedForSymbol):
+        with pytest.raises(NotImplementedForSymbol, match="is not implemented for Symbol: it has no values; bind it"):
             call(x)
-    with pytest.raises(mx.MXNetError):
+    with pytest.raises(mx.MXNetError, match="use Executor.backward"):
         x.gradient(["x"])
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="unhashable type: 'Symbol'"):
         hash(x)
 
 
@@ -192,9 +192,9 @@ def test_composition(x):
     assert sym.Group([net, act])(data=x, z=sym.var("y")).list_arguments() == ["x", "fc_weight", "fc_bias", "y"]
     with pytest.raises(mx.MXNetError, match="nope"):
         act(nope=net)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="expected symbols as inputs, got 1"):
         act(1)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="either by position or by keyword, not both"):
         act(net, z=net)
     with pytest.raises(mx.MXNetError, match="outputs"):
         act(z=sym.Group([x, x]))
@@ -239,10 +239,8 @@ def test_what_is_missing_for_shapes_is_named_in_a_warning(x):
 
 def test_contradictions_name_node_argument_and_both_shapes(x):
     net = sym.FullyConnected(x, num_hidden=3, name="fc")
-    with pytest.raises(mx.MXNetError) as e:
+    with pytest.raises(mx.MXNetError, match=r"'fc' .*'weight' has shape \(3, 5\), but \(3, 4\) follows"):
         net.infer_shape(x=(2, 4), fc_weight=(3, 5))
-    for part in ("fc", "weight", "(3, 5)", "(3, 4)"):
-        assert part in str(e.value)
     with pytest.raises(mx.MXNetError, match="float32"):
         net.infer_type(x="float16", fc_bias="float32")
 
@@ -276,7 +274,7 @@ def test_summary_and_drawing(capsys):
     mx.viz.print_summary(net, shape={"data": (2, 4)})
     out = capsys.readouterr().out
     assert "fc(FullyConnected)" in out and "Total params: 15" in out
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="print_summary: expected a Symbol, got int"):
         mx.viz.print_summary(3)
     pytest.importorskip("graphviz")
     source = mx.viz.plot_network(net, shape={"data": (2, 4)}).source

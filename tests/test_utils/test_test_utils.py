@@ -48,7 +48,7 @@ def test_assert_almost_equal_says_where():
     with pytest.raises(AssertionError, match="allowed 10"):
         t.assert_almost_equal_with_err(a, b, etol=0.1)
     t.assert_almost_equal_ignore_nan(np.array([1, np.nan]), np.array([1, 5.0]))
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="Items are not equal"):
         t.assert_allclose(a, b)
     with pytest.raises(AssertionError, match="shapes differ"):
         t.assert_almost_equal(ONES, ONES[0], use_broadcast=False)
@@ -100,7 +100,7 @@ def test_small_tools():
     x = nd.array(a)
     assert t.same_array(x, x[:]) and not t.same_array(x, x.copy()) and x.asnumpy().tolist() == a.tolist()
     t.compare_ndarray_tuple((x, None, (x,)), (x.copy(), None, (x,)))
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="Items are not equal"):
         t.compare_ndarray_tuple((x,), (x + 1,))
     with t.environment("DUALMX_TEST_ENV", "7"), t.environment({"DUALMX_TEST_ENV2": None}):
         assert os.environ["DUALMX_TEST_ENV"] == "7"

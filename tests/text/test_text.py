@@ -24,15 +24,19 @@ def test_vocabulary():
     assert text.Vocabulary(COUNTS, most_freq_count=2).idx_to_token == ["<unk>", "a", "b"]
     assert text.Vocabulary(COUNTS, min_freq=2).idx_to_token == ["<unk>", "a", "b"]
     assert text.Vocabulary().idx_to_token == ["<unk>"]
-    for call, error in (
-        (lambda: v.to_tokens(99), ArgumentError),
-        (lambda: v.to_tokens("a"), ArgumentTypeError),
-        (lambda: text.Vocabulary(COUNTS, min_freq=0), ArgumentError),
-        (lambda: text.Vocabulary(COUNTS, reserved_tokens=["<unk>"]), ArgumentError),
-        (lambda: text.Vocabulary(COUNTS, reserved_tokens=["x", "x"]), ArgumentError),
-        (lambda: text.Vocabulary(3), ArgumentTypeError),
+    for call, error, said in (
+        (lambda: v.to_tokens(99), ArgumentError, "index 99: expected 0 to 4"),
+        (lambda: v.to_tokens("a"), ArgumentTypeError, "'a' is no integer"),
+        (lambda: text.Vocabulary(COUNTS, min_freq=0), ArgumentError, "min_freq=0: expected at least 1"),
+        (
+            lambda: text.Vocabulary(COUNTS, reserved_tokens=["<unk>"]),
+            ArgumentError,
+            "reserved_tokens has the unknown token",
+        ),
+        (lambda: text.Vocabulary(COUNTS, reserved_tokens=["x", "x"]), ArgumentError, "expected each token once"),
+        (lambda: text.Vocabulary(3), ArgumentTypeError, "counter of type int: expected a collections.Counter"),
     ):
-        with pytest.raises(error):
+        with pytest.raises(error, match=said):
             call()
 
 
@@ -89,7 +93,7 @@ def test_published_embeddings(tmp_path, monkeypatch):
         embedding.FastText(embedding_root=str(tmp_path))
     with pytest.raises(ArgumentError, match="nope"):
         embedding.create("nope")
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="embedding_name='nope'; known: fasttext, glove"):
         embedding.get_pretrained_file_names("nope")
     for content in ("a x 2\n", "a 1 2\nb 1 2 3\n", "a 1 2\n\n"):
         with pytest.raises(FormatError, match="line"):

@@ -10,7 +10,7 @@ import numpy as np
 from ... import initializer
 from ...core.context import Context
 from ...core.dtypes import as_dtype
-from ...core.errors import ArgumentError, ArgumentTypeError
+from ...core.errors import ArgumentError, ArgumentKeyError, ArgumentTypeError, suggest
 from ...namespace import nd
 from ...ndarray import NDArray
 from .constant import Constant
@@ -41,7 +41,10 @@ class ParameterDict:
         return head + "(\n" + "\n".join(f"  {p}" for p in self._params.values()) + "\n)"
 
     def __getitem__(self, key: str) -> Parameter:
-        return self._params[key]
+        try:
+            return self._params[key]
+        except KeyError:
+            raise ArgumentKeyError(f"ParameterDict: no parameter {key!r}; {suggest(key, self._params)}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._params)
