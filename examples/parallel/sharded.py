@@ -47,7 +47,7 @@ for step in range(args.steps):
         print(f"step {step}: loss {loss.mean().asscalar():.4f}")
 
 params = net.collect_params().values()
-held = [p.data() for p in params], [p.grad() for p in params], trainer._updaters[0].states
+held = [p.data() for p in params], [p.grad() for p in params], trainer.updaters[0].states
 whole = 3 * sum(np.prod(p.shape) * 4 for p in params) / 2**20
 parts = {device: n / 2**20 for device, n in mx.parallel.device_bytes(held).items()}
 print(f"parameters, gradients and momenta: {whole:.1f} MiB; on each device")

@@ -50,7 +50,7 @@ for step in range(args.steps):
         print(f"step {step}: loss {loss.mean().asscalar():.3f}")
 params = net.collect_params().values()
 weights = mx.parallel.device_bytes([p.data() for p in params])
-states = mx.parallel.device_bytes(trainer._updaters[0].states)
+states = mx.parallel.device_bytes(trainer.updaters[0].states)
 whole = sum(np.prod(p.shape) * 4 for p in params)
 print(f"whole: {whole / 1024:.0f} KiB of parameters, {2 * whole / 1024:.0f} KiB of states; on each device")
 for device in weights:

@@ -118,7 +118,7 @@ def scaled_trainer(**options):
     net = gluon.nn.Dense(1, in_units=2, use_bias=False)
     net.initialize(mx.init.One())
     trainer = gluon.Trainer(net.collect_params(), "sgd", **options)
-    trainer._amp_loss_scaler = amp.loss_scaler.LossScaler(4.0)
+    trainer.loss_scaler = amp.loss_scaler.LossScaler(4.0)
     with mx.autograd.record():
         loss = net(nd.ones((1, 2)))
     loss.backward()
@@ -128,7 +128,7 @@ def scaled_trainer(**options):
 def test_all_workers_skip_a_step_in_which_one_overflows() -> None:
     net, trainer = scaled_trainer(kvstore=OtherWorkerOverflows())
     trainer.step(1)
-    assert net.weight.data().asnumpy().tolist() == [[1, 1]] and trainer._amp_loss_scaler.loss_scale == 2.0
+    assert net.weight.data().asnumpy().tolist() == [[1, 1]] and trainer.loss_scaler.loss_scale == 2.0
 
 
 def test_servers_cannot_be_left_waiting() -> None:
@@ -167,7 +167,7 @@ for hybrid in (False, True):
             with amp.scale_loss(loss, trainer) as scaled:
                 scaled.backward()
         trainer.step(2)
-        scales.append((trainer._amp_loss_scaler.loss_scale, round(float(net.weight.data()[0, 0].asscalar()), 3)))
+        scales.append((trainer.loss_scaler.loss_scale, round(float(net.weight.data()[0, 0].asscalar()), 3)))
     assert scales == [(32768.0, 1.0), (16384.0, 1.0), (16384.0, 0.988)], scales
     with autograd.record():
         loss = net(nd.ones((2, 4)) * 0.125).sum()

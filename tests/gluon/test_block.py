@@ -33,7 +33,7 @@ def test_parameters_arrive_as_keywords() -> None:
     net = Scale()
     net.initialize()
     net.factor.shape = (3,)
-    net.factor._finish_deferred_init()
+    net.factor.finish_deferred_init()
     assert net(nd.ones((2, 3))).asnumpy().tolist() == [[1, 1, 1], [1, 1, 1]]
     assert net.calls == ["dualmx.ndarray"]
 

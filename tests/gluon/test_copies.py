@@ -70,7 +70,7 @@ def test_copies_compute_and_learn_the_same_by_themselves(make: Any, copied: Any,
 
 def test_copies_before_the_first_batch() -> None:
     net = dense()
-    assert [p._data for p in copy.deepcopy(net).collect_params().values()] == [None] * 4
+    assert [p.is_initialized for p in copy.deepcopy(net).collect_params().values()] == [False] * 4
     net.initialize(mx.init.One())
     other = pickle.loads(pickle.dumps(net))
     assert outputs(other).shape == (4, 2)

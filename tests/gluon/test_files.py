@@ -167,7 +167,7 @@ def test_export_and_import(net: nn.HybridSequential, tmp_path: Path) -> None:
     np.testing.assert_allclose(block(nd.array(X)).asnumpy(), expected, rtol=1e-6)
     assert repr(block) == "SymbolBlock(\n<Symbol net_dense1_fwd> : 1 -> 1\n)"
     assert block.prefix == ""
-    assert "dense0_weight" in block._collect_params_with_prefix()
+    assert "dense0_weight" in block.collect_params_with_prefix()
     block.export(str(tmp_path / "again"))
     block.save_parameters(str(tmp_path / "p"))
     fresh = gluon.SymbolBlock.imports(str(tmp_path / "again-symbol.json"), "data")

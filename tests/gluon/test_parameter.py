@@ -87,7 +87,7 @@ def test_deferred() -> None:
     with pytest.raises(ValueError, match=r"\(3, 4\) does not fit"):
         p.shape = (3, 4)
     p.shape = (2, 4)
-    p._finish_deferred_init()
+    p.finish_deferred_init()
     assert p.data(mx.cpu(1)).shape == (2, 4)
 
 
@@ -95,7 +95,7 @@ def test_set_data_before_deferred_initialization() -> None:
     p = Parameter("w", shape=(2, 0), allow_deferred_init=True)
     p.initialize()
     p.set_data(mx.nd.ones((2, 3)) * 4)
-    p._finish_deferred_init()
+    p.finish_deferred_init()
     assert p.data().asnumpy().tolist() == [[4, 4, 4], [4, 4, 4]]
 
 

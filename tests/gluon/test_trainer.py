@@ -86,7 +86,7 @@ def test_used_gradients_of_one_context_are_cleared_unless_they_accumulate(grad_r
 def test_partly_used_network() -> None:
     a, b = make(), nn.Dense(1, in_units=2, prefix="e_")
     b.initialize(mx.init.One())
-    params = {**a.collect_params()._params, **b.collect_params()._params}
+    params = {**a.collect_params(), **b.collect_params()}
     trainer = gluon.Trainer(params, "sgd", {"learning_rate": 0.1})
     backward(a)
     trainer.step(2, ignore_stale_grad=True)
@@ -193,7 +193,7 @@ def test_two_contexts_update_in_store() -> None:
     trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1, "momentum": 0.9})
     backward_on_two(net)
     trainer.step(4)
-    assert trainer._update_on_kvstore
+    assert trainer.update_on_kvstore
     assert weights(net) == [[[0.85, 0.85]], [[0.85, 0.85]]]
     assert [g.asnumpy().tolist() for g in net.weight.list_grad()] == [[[2, 2]], [[4, 4]]]
     for method in (trainer.allreduce_grads, lambda: trainer.update(1)):

@@ -13,6 +13,7 @@ from dualmx.kvstore.compiled_update import CompiledUpdate, can_compile
 from dualmx.kvstore.optimizer_config import to_config, update_settings
 from dualmx.kvstore.server_updates import FREQUENT_AFTER, GROUP_SIZE, OptimizerRequests, StoreUpdater
 from dualmx.ndarray.replay import ReplayableProgram
+from dualmx.optimizer.optimizer import update_counts
 from dualmx.ps.sparse_rows import dense
 from dualmx.ps.store import PendingRequest, Store
 from dualmx.ps.van.frame import REQUEST, Message
@@ -193,7 +194,7 @@ class Guessing(mx.optimizer.Adam):
 def test_formulas_that_change_are_recorded_anew(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     optimizer = kind(learning_rate=0.1)
     again = stepped({}, optimizer)
-    assert optimizer.num_update == 12 and list(optimizer._index_update_count.values()) == [12]
+    assert optimizer.num_update == 12 and list(update_counts(optimizer).values()) == [12]
     monkeypatch.setattr("dualmx.kvstore.server_updates.can_compile", lambda optimizer: False)
     assert stepped({}, kind(learning_rate=0.1)) == again
 

@@ -79,10 +79,10 @@ def test_gradients_of_variables_that_are_read_meanwhile(reads) -> None:
 
 def test_what_is_read_again_becomes_a_jax_array() -> None:
     x = mx.nd.array(np.ones((300, 1000), np.float32))
-    kinds = [type(x._data)]
+    kinds = [type(x.buffer)]
     for k in range(3):  # programs of their own
         (x * k + k).wait_to_read()
-        kinds.append(np.ndarray if isinstance(x._data, np.ndarray) else jax.Array)
+        kinds.append(np.ndarray if isinstance(x.buffer, np.ndarray) else jax.Array)
     assert kinds == [np.ndarray, np.ndarray, jax.Array, jax.Array]
 
 

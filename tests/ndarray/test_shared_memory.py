@@ -352,13 +352,12 @@ def test_from_numpy_without_a_copy_is_mxnets():
 @pytest.mark.skipif(not exposed.COUNTS, reason="nothing tells who holds an object")
 def test_memory_that_nobody_else_holds_becomes_the_arrays_own():
     x = nd.from_numpy(START.copy())
-    assert exposed.Exposed is type(x._meta.exposed) or x._meta.exposed is None
     (x + 1).wait_to_read()
-    assert x._meta.exposed is None
+    assert not x.is_exposed
     memory = START.copy()
     y = nd.from_numpy(memory)
     (y + 1).wait_to_read()
-    assert y._meta.exposed is not None
+    assert y.is_exposed
 
 
 PRIVATE = {

@@ -28,7 +28,7 @@ def test_alone_nothing_is_exchanged() -> None:
     np.testing.assert_allclose(net.weight.data().asnumpy(), before - 1, rtol=1e-6)
     with ddp.join():
         pass
-    assert list(ddp._collect_params_with_prefix()) == ["module.weight", "module.bias"]
+    assert list(ddp.collect_params_with_prefix()) == ["module.weight", "module.bias"]
 
 
 def test_misuse_is_told() -> None:

@@ -84,7 +84,7 @@ def test_sparse_embedding_block(tmp_path: Path) -> None:
     assert nd.load(str(tmp_path / "p"))["weight"].stype == "row_sparse"
     other = gluon.contrib.nn.SparseEmbedding(10, 3)
     other.load_parameters(str(tmp_path / "p"))
-    np.testing.assert_array_equal(other.weight._data[0].asnumpy(), net.weight._data[0].asnumpy())
+    np.testing.assert_array_equal(other.weight.arrays()[0].asnumpy(), net.weight.arrays()[0].asnumpy())
 
 
 def test_sparse_embedding_in_a_store_of_this_process() -> None:

@@ -78,7 +78,7 @@ def network(kind: str, rank: int = 0, rows: int = ROWS) -> Net:
     net = Net(kind, rows)
     net.initialize()
     draw = np.random.default_rng(9 + rank)  # those of rank 0 are everybody's
-    for _, p in sorted(net._collect_params_with_prefix().items()):
+    for _, p in sorted(net.collect_params_with_prefix().items()):
         p.set_data(mx.nd.array(draw.standard_normal(p.shape) * 0.3))
     return net
 
@@ -310,7 +310,7 @@ def states() -> None:
         saved = weights(net)
         for store, ranks in (("dist_mixed", MINE), ("dist_sync", MINE), ("device", range(WORKERS))):
             fresh = network(kind)
-            for name, p in fresh._collect_params_with_prefix().items():
+            for name, p in fresh.collect_params_with_prefix().items():
                 p.set_data(mx.nd.array(saved[name]))
             other = mx.gluon.Trainer(fresh.collect_params(), "adam", {"learning_rate": 9.0}, kvstore=store)
             other.load_states(file)

@@ -47,7 +47,7 @@ def train(make: Callable[[], Any], ctx, x: np.ndarray, hybridize: bool = True, s
     if hybridize:
         net.hybridize()
     values = np.random.RandomState(4)
-    for _, p in sorted(net._collect_params_with_prefix().items()):
+    for _, p in sorted(net.collect_params_with_prefix().items()):
         p.set_data(mx.nd.array(values.randn(*p.shape) * 0.3, dtype="float64"))
     trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.05, "momentum": 0.9}, **options)
     losses = []
@@ -59,7 +59,7 @@ def train(make: Callable[[], Any], ctx, x: np.ndarray, hybridize: bool = True, s
         loss.backward()
         trainer.step(4)
         losses.append(loss.asnumpy())
-    found = net._collect_params_with_prefix()
+    found = net.collect_params_with_prefix()
     return [*losses, *(found[n].data().asnumpy() for n in sorted(found))], net, trainer
 
 
@@ -209,7 +209,7 @@ def test_fully_sharded_parameters(hybridize: bool) -> None:
         assert "data" in p.data().sharding and p.grad().sharding == p.data().sharding, p.name
     held = [p.data() for p in cut], [p.grad() for p in cut]
     assert set(mx.parallel.device_bytes(held).values()) == {2 * sum(p.data().size for p in cut) * 8 // 8}
-    flat = [s for s in trainer._updaters[0].states.values() if s.shape != (3,)]
+    flat = [s for s in trainer.updaters[0].states.values() if s.shape != (3,)]
     assert set(mx.parallel.device_bytes(flat).values()) == {sum(s.size for s in flat) * 8 // 8}
     assert seen.count("all-gather") >= len(cut)
     # Hybridized, what is gathered is not kept for the backward pass; XLA on the CPU merges the two gathers again.
@@ -248,7 +248,7 @@ def test_states_cut_along_the_axis_of_the_batch() -> None:
     net, cut, seen = assert_equal_to_one_device(plain, mesh, x, shard_states="data")
     assert net[0].weight.data().sharding == (None, None)
     before, after = (
-        mx.parallel.device_bytes([s for s in t._updaters[0].states.values() if s.shape != (3,)]) for t in (whole, cut)
+        mx.parallel.device_bytes([s for s in t.updaters[0].states.values() if s.shape != (3,)]) for t in (whole, cut)
     )
     assert all(after[d] * 8 == before[d] for d in before)
     assert seen.count("all-gather") >= 1

@@ -45,7 +45,7 @@ def mesh():
 def test_each_device_holds_its_part(mesh) -> None:
     a = mx.parallel.shard(X, ("data", "model"), mesh)
     assert a.context is mesh and a.sharding == ("data", "model") and a.shape == (8, 16)
-    assert {s.data.shape for s in a._data.addressable_shards} == {(4, 4)}
+    assert {s.data.shape for s in a.buffer.addressable_shards} == {(4, 4)}
     np.testing.assert_array_equal(a.asnumpy(), X)
     assert mx.nd.ones((2, 2), ctx=mesh).sharding == (None, None)
     assert mx.nd.ones((2, 2)).sharding is None
@@ -127,7 +127,7 @@ def test_training_with_cut_parameters_equals_one_device(mesh, hybridize: bool) -
     for p in net.collect_params().values():
         spec = p.shard + (None,) * (len(p.shape) - len(p.shard))
         assert p.data().sharding == spec and p.grad().sharding == spec, p.name
-    states = trainer._updaters[0].states
+    states = trainer.updaters[0].states
     cut = [s.sharding for s in states.values()]
     assert ("model", None) in cut and (None, "model") in cut
 
@@ -154,7 +154,7 @@ def test_parts_of_a_model_larger_than_any_device() -> None:
     whole = 64 * 128 * 4
     for a in (net.weight.data(), net.weight.grad()):
         a.wait_to_read()
-        assert {s.data.nbytes for s in a._data.addressable_shards} == {whole // 8}
+        assert {s.data.nbytes for s in a.buffer.addressable_shards} == {whole // 8}
 
 
 def test_symbols_and_modules_on_a_mesh(mesh) -> None:
@@ -214,7 +214,7 @@ def test_loaded_states_are_cut_as_their_weights(mesh, tmp_path) -> None:
         loss = net(fit_once).sum()
     loss.backward()
     trainer.step(len(X))
-    assert ("model", None) in [s.sharding for s in trainer._updaters[0].states.values()]
+    assert ("model", None) in [s.sharding for s in trainer.updaters[0].states.values()]
 
 
 def test_bytes_per_device(mesh) -> None:

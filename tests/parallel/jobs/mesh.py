@@ -82,7 +82,7 @@ def large() -> None:
         loss.backward()
         trainer.step(1)
     assert np.isfinite(loss.asscalar())
-    held = [(p.data(), p.grad()) for p in net.collect_params().values()], trainer._updaters[0].states
+    held = [(p.data(), p.grad()) for p in net.collect_params().values()], trainer.updaters[0].states
     (bytes_here,) = mx.parallel.device_bytes(held).values()
     assert bytes_here == (576 << 20) // size
     print(f"above the limit: {taken() - used > LIMIT}", flush=True)

@@ -93,7 +93,7 @@ if p.rank() == 0:
             trainer.step(8)
     for a, b in zip(halves, whole, strict=True):
         found = a.parameters()
-        for name, param in b._collect_params_with_prefix().items():
+        for name, param in b.collect_params_with_prefix().items():
             np.testing.assert_allclose(found[name].asnumpy(), param.data().asnumpy(), rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(own.weight.data().asnumpy(), same.weight.data().asnumpy(), rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(halves[0](same(x)).asnumpy(), whole[0](same(x)).asnumpy(), rtol=1e-12, atol=1e-14)

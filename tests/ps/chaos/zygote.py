@@ -112,5 +112,5 @@ if __name__ == "__main__":
     _become(order)
     for patch in order["patches"]:
         patches.apply(patch)
-    mx.kvstore.kvstore_server._init_kvstore_server_module()
+    mx.kvstore.kvstore_server.init_kvstore_server_module()
     job.run()
