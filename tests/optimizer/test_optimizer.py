@@ -344,6 +344,54 @@ def test_hostile_or_damaged_states_are_refused(data):
     assert not os.path.exists("/tmp/dualmx-was-here")
 
 
+def of_sgd(settings):
+    return safe_pickle.write(({}, safe_pickle.Record("mxnet.optimizer.optimizer", "SGD", (), settings)))
+
+
+@pytest.mark.parametrize(
+    "data, said",
+    [
+        (b"\x80\x01N.", "protocol 2 to 5"),
+        (b"\x80\x06N.", "protocol 2 to 5"),
+        (b"\x80\x04K", "ends too early"),
+        (b"\x80\x04.", "a value is missing"),
+        (b"\x80\x04(.", "a value is missing"),
+        (b"\x80\x04}K\x01K\x02u.", "a mark is missing"),
+        (b"\x80\x04}(K\x01u.", "a key without a value"),
+        (b"\x80\x04}()K\x01u.", "a dictionary key of type tuple"),
+        (b"\x80\x04N(K\x01K\x02u.", "expected a dict"),
+        (b"\x80\x04h\x05.", "no value was stored as 5"),
+        (b"\x80\x04K\x01\x8c\x01a\x93.", "a class without a name"),
+        (b"\x80\x04K\x01)R.", "expected a class and its arguments"),
+        (b"\x80\x04ccollections\nOrderedDict\nK\x01R.", "expected a class and its arguments"),
+        (b"\x80\x04ccollections\nCounter\n)R.", "optimizer states"),
+        (of_sgd([1]), "has no settings"),
+        (of_sgd({1: 2}), "has no settings"),
+        (of_sgd({"lr": "much"}), "lr='much'"),
+        (of_sgd({"wd_mult": 3}), "wd_mult=3"),
+        (of_sgd({"update": 3}), "a setting with the name of the method 'update'"),
+        (of_sgd({"lr_scheduler": 3}), "lr_scheduler=3"),
+    ],
+)
+def test_what_is_wrong_with_states_is_said(data, said):
+    with pytest.raises(mx.MXNetError, match=said):
+        mx.optimizer.get_updater(mx.optimizer.SGD()).set_states(data)
+
+
+def test_an_empty_ordered_dictionary_is_a_dictionary():
+    updater = mx.optimizer.get_updater(mx.optimizer.SGD())
+    updater.set_states(b"\x80\x04ccollections\nOrderedDict\n)R.")
+    assert updater.states == {}
+
+
+def test_what_is_nested_without_end_is_not_saved():
+    deep = ()
+    for _ in range(1000):
+        deep = (deep,)
+    with pytest.raises(TypeError, match="nested too deeply"):
+        safe_pickle.write(deep)
+
+
 def test_every_truncation_is_refused():
     data = trained(momentum=0.9)[0].get_states(dump_optimizer=True)
     updater = mx.optimizer.get_updater(mx.optimizer.SGD())

@@ -273,6 +273,17 @@ def test_values_that_fit_in_no_frame_are_an_error_for_who_asks_for_them(monkeypa
         ({"op": "put", "store": 0, "parts": [["n", 0, "object", 1, [1]]]}, b"12345678", "no array"),
         ({"op": "put", "store": 0, "parts": [["n", 0, "float32", 9, [9]]]}, b"1234", "missing"),
         ({"op": "open", "store": 0, "sync": False}, b"", "synchronous"),
+        ({"op": "push", "store": 0, "parts": [["b", 0, 1]], "code": ["2bit", 0.0]}, b"1234", "threshold above 0"),
+        ({"op": "push rows", "store": 0, "parts": [["b", 0, 1, 4]]}, b"1" * 48, "4 rows of 3"),
+        ({"op": "push rows", "store": 0, "parts": [["b", 0, 1, -1]]}, b"", "-1 rows of 3"),
+        ({"op": "push rows", "store": 0, "parts": [["b", 0, 1, 1]]}, b"", "row numbers are missing"),
+        ({"op": "push rows", "store": 0, "parts": [["b", 0, 1, 1]]}, bytes(8), "the numbers of its rows are missing"),
+        ({"op": "push rows", "store": 0, "parts": [["b", 0, 1, 1]]}, b"\3" + bytes(11), r"in \[0, 3\)"),
+        ({"op": "push rows", "store": 0, "parts": [["b", 0, 1, 1]]}, b"\xff" * 8 + bytes(4), r"in \[0, 3\)"),
+        ({"op": "push rows", "store": 0, "parts": [["b", 0, 1, 2]]}, bytes(24), r"ascending ones in \[0, 3\)"),
+        ({"op": "pull rows", "store": 0, "parts": [["b", 0, 0, 4]]}, b"", "4 rows of 3"),
+        ({"op": "pull rows", "store": 0, "parts": [["b", 0, 0, -2]]}, b"", "-2 rows of 3"),
+        ({"op": "pull rows", "store": 0, "parts": [["b", 0, 0, 1]]}, b"\3" + bytes(7), r"in \[0, 3\)"),
     ],
 )
 def test_bad_requests_are_answered_by_errors_and_change_nothing(meta: dict, payload: bytes, text: str) -> None:
