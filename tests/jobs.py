@@ -158,9 +158,9 @@ def members(launcher: int) -> dict[str, int]:
     for task in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((task / "stat").read_text().rpartition(")")[2].split()[1])
-            env = environment(int(task.name))
+            env = environment(int(task.name)) if parent == launcher else {}
         except (OSError, ValueError):
             continue
-        if parent == launcher and "DMLC_ROLE" in env:
+        if "DMLC_ROLE" in env:
             found[f"{env['DMLC_ROLE']} {env['DMLC_TASK_ID']}"] = int(task.name)
     return found

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import subprocess
-import sys
 
 import pytest
+
+from tests import jobs
 
 CODE = """
 import resource
@@ -29,11 +28,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) // 4)
 
 def faults(**env: str) -> int:
     """Pages that the system has to map for one run."""
-    clean = {k: v for k, v in os.environ.items() if k != "GLIBC_TUNABLES"}
-    done = subprocess.run(
-        [sys.executable, "-c", CODE], env={**clean, **env}, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
+    done = jobs.run(jobs.PYTHON, "-c", CODE, env={"GLIBC_TUNABLES": None, **env})
     return int(done.stdout)
 
 

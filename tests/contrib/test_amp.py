@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 import dualmx as mx
 from dualmx import gluon, nd, sym
 from dualmx.contrib import amp
+from tests import jobs
 
 
 def network() -> mx.Symbol:
@@ -181,8 +179,7 @@ print("ok")
 
 @pytest.mark.slow
 def test_casts_around_operators_and_scaled_losses() -> None:
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True)
-    assert done.stdout == "ok\n", done.stderr
+    assert jobs.run(jobs.PYTHON, "-c", SCRIPT).stdout == "ok\n"
 
 
 def test_lists_have_the_names_of_mxnet() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import jax
@@ -15,6 +14,7 @@ import dualmx as mx
 from dualmx.contrib import safetensors as files
 from dualmx.contrib import stablehlo
 from dualmx.gluon import nn
+from tests import jobs
 
 TYPES = ["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int32", "int64", "bool"]
 
@@ -93,7 +93,7 @@ def test_programs_run_where_there_is_only_jax(tmp_path) -> None:
         "np.save(sys.argv[1] + '/y.npy', program.call(np.load(sys.argv[1] + '/x.npy')))\n"
         "assert not any(name.startswith('dualmx') for name in sys.modules)\n"
     )
-    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True, timeout=100)
+    jobs.run(jobs.PYTHON, "-c", program, tmp_path)
     assert np.allclose(np.load(tmp_path / "y.npy"), expected, atol=1e-6)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from tests import jobs
 
 SCRIPT = """
 import importlib, sys
@@ -29,8 +28,7 @@ except ModuleNotFoundError as e:
 
 def test_submodules_under_a_second_name() -> None:
     """They are the same modules; loaded twice, their classes would not know each other."""
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
+    done = jobs.run(jobs.PYTHON, "-c", SCRIPT)
     assert done.stdout == "No module named 'dualmx.nothing'\n"
 
 
@@ -69,5 +67,4 @@ assert all(sys.modules["dualmx" + n[5:]] is m for n, m in list(sys.modules.items
 
 def test_every_form_of_import_gives_the_one_module() -> None:
     script = IDENTITY.format(forms=FORMS)
-    done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
+    jobs.run(jobs.PYTHON, "-W", "error", "-c", script)

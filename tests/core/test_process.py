@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,17 +10,15 @@ import pytest
 import dualmx
 from dualmx.core.errors import ArgumentError
 from dualmx.core.knobs import _ACCEPTED, BULK, KNOBS
+from tests import jobs
 
 ROOT = Path(dualmx.__file__).parents[1]
 
 
 def python(*args, status=0, **env):
     """Run Python in a fresh process; returns its output and error output."""
-    clean = {k: v for k, v in os.environ.items() if k not in {knob.name for knob in KNOBS}}
-    done = subprocess.run(
-        [sys.executable, *args], capture_output=True, text=True, cwd=ROOT, env={**clean, **env}, timeout=300
-    )
-    assert done.returncode == status, done.stdout + done.stderr
+    clean = dict.fromkeys(knob.name for knob in KNOBS)
+    done = jobs.run(jobs.PYTHON, *args, env={**clean, **env}, status=status)
     return done.stdout, done.stderr
 
 

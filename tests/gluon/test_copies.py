@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 
 import dualmx as mx
 from dualmx import keras
+from tests import jobs
 
 X = mx.nd.array(np.random.RandomState(0).rand(4, 3, 8, 8))
 
@@ -124,5 +123,5 @@ def test_another_process(make: Any, tmp_path: Path) -> None:
     out = net(x).asnumpy()
     (tmp_path / "net").write_bytes(pickle.dumps((net, x)))
     code = "import pickle, numpy; net, x = pickle.load(open('net', 'rb')); numpy.save('out', net(x).asnumpy())"
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, timeout=120)
+    jobs.run(jobs.PYTHON, "-c", code, cwd=tmp_path)
     np.testing.assert_allclose(np.load(tmp_path / "out.npy"), out, rtol=1e-5, atol=1e-6)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests import jobs
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -23,5 +23,4 @@ BLOCKS = [
 def test_block_runs(kind: str, code: str) -> None:
     compile(code, "<page>", "exec")
     if kind == "python":
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
-        assert done.returncode == 0, done.stderr
+        jobs.run(jobs.PYTHON, "-c", code)

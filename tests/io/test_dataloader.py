@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -27,6 +25,7 @@ from dualmx.gluon.data import (
 )
 from dualmx.gluon.data.worker import load
 from dualmx.gluon.data.worker_pool import _pack
+from tests import jobs
 
 X = np.arange(14).reshape(7, 2)
 Y = np.arange(7)
@@ -329,20 +328,9 @@ def test_big_batches_leave_nothing_behind(wrap):
     pids = loader._pool.pids
     loader._pool.close()
     del loader
-    deadline = time.monotonic() + 10
-    while any(alive(p) for p in pids) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(alive(p) for p in pids)
+    jobs.wait_for(lambda: not any(map(jobs.alive, pids)))
     assert set(os.listdir("/dev/shm")) <= before
     assert len(os.listdir("/proc/self/fd")) <= descriptors + 2  # the fork server's control socket stays
-
-
-def alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as f:
-            return f.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 @pytest.mark.slow
@@ -358,15 +346,11 @@ def test_workers_end_with_a_killed_parent(tmp_path):
         "print(*[p for l in loaders for p in l._pool.pids], flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
-    assert done.returncode == -9, done.stderr
+    done = jobs.run(jobs.PYTHON, script, status=-signal.SIGKILL)
     first, second = done.stdout.splitlines()
     assert first == "[0, 0]"
     pids = [int(p) for p in second.split()]
-    deadline = time.monotonic() + 10
-    while any(alive(p) for p in pids) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(alive(p) for p in pids)
+    jobs.wait_for(lambda: not any(map(jobs.alive, pids)))
 
 
 def test_arrays_are_computed_here_where_a_fork_cannot():

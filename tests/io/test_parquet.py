@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import datetime
 import io
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from hypothesis import strategies as st
 import dualmx as mx
 from dualmx.io import ParquetIter, ParquetReader
 from dualmx.io.image_codec import encode
+from tests import jobs
 
 ROOT = Path(__file__).parents[2]
 
@@ -322,9 +321,6 @@ def test_files_larger_than_memory(tmp_path) -> None:
         "before = peak()\n"
         "print(sum(len(b['x']) for b in reader.batches(64)), (peak() - before) >> 20)\n"
     )
-    out = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "t.parquet")],
-        capture_output=True, text=True, check=True, cwd=ROOT,
-    ).stdout  # fmt: skip
+    out = jobs.run(jobs.PYTHON, "-c", program, tmp_path / "t.parquet").stdout
     count, grown = map(int, out.split())
     assert count == 400_000 and grown < 200

@@ -1,14 +1,13 @@
 """Arrays on several contexts of one process."""
 
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import dualmx as mx
 from dualmx import autograd, nd
+from tests import jobs
 
 
 def test_contexts_are_kept_and_the_first_input_decides():
@@ -84,14 +83,8 @@ def test_on_several_devices():
         a = nd.ones((2,), ctx=mx.cpu(5))
         assert next(iter((a * 2).as_jax().devices())).id == 5
         return
-    env = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8", "DUALMX_TEST_DEVICES": "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__],
-        env=env,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    env = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "DUALMX_TEST_DEVICES": "1"}
+    jobs.run(jobs.PYTHON, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__, env=env)
 
 
 def test_the_context_where_none_is_given():

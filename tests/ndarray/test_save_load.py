@@ -3,7 +3,6 @@
 import os
 import pickle
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 import dualmx as mx
 from dualmx import nd
+from tests import jobs
 
 HEAD = "1201000000000000 0000000000000000 0100000000000000 "
 DICT = """1201000000000000 0000000000000000 0200000000000000
@@ -179,6 +179,5 @@ def test_exchange_with_mxnet(tmp_path):
 def test_loading_in_a_fresh_process_sets_nothing_else_up(tmp_path):
     nd.save(tmp_path / "w", {"w": nd.ones((2, 2))})
     code = f"import dualmx as mx; print(mx.nd.load({str(tmp_path / 'w')!r})['w'].asnumpy().sum())"
-    env = {**os.environ, "PYTHONPATH": str(Path(mx.__file__).parents[1])}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
+    done = jobs.run(jobs.PYTHON, "-c", code)
     assert done.stdout.split() == ["4.0"] and done.stderr == ""

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 
 import pytest
@@ -11,6 +10,7 @@ import dualmx as mx
 from dualmx import autograd, nd, profiler
 from dualmx.compile.events import listeners
 from dualmx.ndarray.recorder import engine
+from tests import jobs
 
 HERE = os.path.abspath(__file__)
 
@@ -288,10 +288,9 @@ def test_deprecated_names(trace, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["0", "1"])
 def test_autostart(tmp_path, mode):
-    env = {**os.environ, "MXNET_PROFILER_AUTOSTART": "1", "MXNET_PROFILER_MODE": mode}
-    env["PYTHONPATH"] = os.path.dirname(os.path.dirname(os.path.abspath(mx.__file__)))
+    env = {"MXNET_PROFILER_AUTOSTART": "1", "MXNET_PROFILER_MODE": mode}
     code = "import dualmx as mx; (mx.nd.ones((2,)) * 2 + 1).asnumpy()"
-    subprocess.run([sys.executable, "-c", code], env=env, cwd=tmp_path, check=True)
+    jobs.run(jobs.PYTHON, "-c", code, env=env, cwd=tmp_path)
     events = json.loads((tmp_path / "profile.json").read_text())["traceEvents"]
     names = [e["name"] for e in of(events, "operator")]
     assert names == (["_ones", "_mul_scalar", "_plus_scalar"] if mode == "1" else [])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests import jobs
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -63,9 +62,6 @@ print(total, late[0, 0].asscalar(), found)
 @pytest.mark.slow
 @pytest.mark.parametrize("poison", ["0", "1"])
 def test_released_memory_is_poisoned(poison: str) -> None:
-    settings = {"DUALMX_POISON": poison, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu", "DUALMX_CACHE_DIR": ""}
-    run = subprocess.run(
-        [sys.executable, "-c", SEEN], env={**os.environ, **settings}, capture_output=True, text=True, check=False
-    )
+    run = jobs.run(jobs.PYTHON, "-c", SEEN, env={"DUALMX_POISON": poison, "DUALMX_CACHE_DIR": ""})
     places = ("memory of other libraries", "recycled buffers", "memory for results", "memory shared by processes")
-    assert run.stdout == f"4096.0 64.0 {dict.fromkeys(places, poison == '1')}\n", run.stderr
+    assert run.stdout == f"4096.0 64.0 {dict.fromkeys(places, poison == '1')}\n"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from tests import jobs
 
 TOP = Path(__file__).parents[2]
 DOCS = TOP / "docs"
@@ -28,9 +28,8 @@ house, walks = script("house"), script("walks")
 
 def files_of(name: str) -> list[str]:
     """The files of a walk, in a process of its own: the first call of an operator is cold only once."""
-    run = subprocess.run([sys.executable, str(DOCS / "walks.py"), name], capture_output=True, text=True, timeout=240)
-    assert run.returncode == 0, run.stderr
-    return re.findall(r"^    (\S+)$", run.stdout, re.MULTILINE)
+    said = jobs.run(jobs.PYTHON, DOCS / "walks.py", name).stdout
+    return re.findall(r"^    (\S+)$", said, re.MULTILINE)
 
 
 def listed(name: str) -> list[str]:

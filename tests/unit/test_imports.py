@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+from tests import jobs
 
 PACKAGE = Path(__file__).parents[2] / "dualmx"
 FILES = sorted(p for p in PACKAGE.rglob("*.py"))
@@ -111,9 +111,7 @@ def test_unfinished_work_is_not_left_in_the_code() -> None:
 
 
 def run_python(code: str) -> str:
-    return subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=PACKAGE.parent
-    ).stdout
+    return jobs.run(jobs.PYTHON, "-c", code).stdout
 
 
 def test_import_changes_no_jax_setting() -> None:

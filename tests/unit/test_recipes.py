@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests import jobs
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -38,10 +37,8 @@ def test_a_recipe_works_as_written(name: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "dualmx", tmp_path / "dualmx", ignore=shutil.ignore_patterns("__pycache__"))
     tests = follow(RECIPES[name], tmp_path)
     assert tests, "the recipe has no test"
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, tests)]
-    env = {**os.environ, "PYTHONPATH": str(tmp_path), "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
+    command = [jobs.PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+    jobs.run(*command, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
 
 
 def test_a_recipe_that_is_out_of_date_fails(tmp_path: Path) -> None:

@@ -9,14 +9,14 @@ import re
 import resource
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+
+from tests import jobs
 
 from . import job
 from .plan import INTERVAL, MEMBERS, RETURN, ROUNDS, SERVERS, SILENCE, STAGES, WORKERS, Fault, Plan
@@ -112,7 +112,7 @@ class Cluster:
         for name in names if self._proxy is not None else ():
             self._proxy.listen(name, self._advertised[name], self._listens[name])
         self.processes = {name: Process(name) for name in MEMBERS}
-        self._launcher: subprocess.Popen[bytes] | None = None
+        self._launcher: jobs.Process | None = None
         self._due: list[tuple[float, str, Fault]] = []  # what ends a fault
         self.happened: list[str] = []
         self._hit: dict[int, float] = {}  # when faults have hit, by their place in the plan
@@ -164,15 +164,16 @@ class Cluster:
     def _launch(self) -> None:
         mode, common = self.plan.job, self._common()
         policies = ["--on-worker-death", mode.on_worker_death, "--on-server-death", mode.on_server_death]
-        command = [sys.executable, "-m", "dualmx.launch", "-n", str(WORKERS), "-s", str(SERVERS)]
-        command += [*policies, "--restarts", str(RESTARTS), sys.executable, "-c", _LAUNCHED, *self._argv("-")]
+        command = jobs.launcher(WORKERS, SERVERS, *policies, "--restarts", str(RESTARTS))
         with open(self.folder / "launcher.out", "wb") as out:
-            self._launcher = subprocess.Popen(command, env=common, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT)
+            self._launcher = jobs.start(
+                *command, jobs.PYTHON, "-c", _LAUNCHED, *self._argv("-"), env=common, stdout=out
+            )
 
     def _look(self) -> None:
         """Learn which processes there are, and start those again that died."""
         if self._launcher is not None:
-            for pid, name in _children(self._launcher.pid):
+            for name, pid in jobs.members(self._launcher.pid).items():
                 one = self.processes[name]
                 if one.pid != pid:
                     one.pid, one.began, one.times = pid, time.monotonic(), one.times + 1
@@ -383,8 +384,7 @@ class Cluster:
     def close(self) -> None:
         """End all processes."""
         if self._launcher is not None:
-            self._launcher.kill()
-            self._launcher.wait()
+            jobs.end(self._launcher)
         for one in self.processes.values():
             if one.pid and one.status is None:
                 with contextlib.suppress(ProcessLookupError):
@@ -405,22 +405,6 @@ _LAUNCHED = (
     "sys.path.insert(0, os.environ['PYTHONPATH']); "
     "from tests.ps.chaos import job; job.run()"
 )
-
-
-def _children(launcher: int) -> list[tuple[int, str]]:
-    """Process ids and names of the members that a launcher has started."""
-    members = []
-    for task in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((task / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent != launcher:
-                continue
-            env = dict(x.split("=", 1) for x in (task / "environ").read_text().split("\0") if "=" in x)
-        except (OSError, ValueError):
-            continue
-        if "DMLC_ROLE" in env:
-            members.append((int(task.name), f"{env['DMLC_ROLE']} {env['DMLC_TASK_ID']}"))
-    return members
 
 
 _quiet: dict[str, list[np.ndarray]] = {}
