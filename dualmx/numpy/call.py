@@ -124,8 +124,8 @@ def target(out: Any, what: str) -> Any:
 def store(call: Call, arrays: Sequence[NDArray], out: Any) -> Any:
     """Write the result of `call` to `out` (cast to its dtype) and return it."""
     found = target(out, call.op.name)
-    (_, given), *_ = call.infer(tuple((a._value.shape, a._value.dtype) for a in arrays))
-    _same_kind(given, found._value.dtype, call.op.name)
+    (_, given), *_ = call.infer(tuple((a.aval.shape, a.aval.dtype) for a in arrays))
+    _same_kind(given, found.aval.dtype, call.op.name)
     invoke_out(call, arrays, (found,))
     return found
 
@@ -143,7 +143,7 @@ def write_out(result: Any, out: Any, what: str) -> Any:
     if out is None:
         return result
     found = target(out, what)
-    _same_kind(result._value.dtype, found._value.dtype, what)
+    _same_kind(result.aval.dtype, found.aval.dtype, what)
     invoke_out(OPS["_copy"].call(), (result,), (found,))
     return found
 
@@ -153,7 +153,7 @@ def cast(a: ndarray, dtype: Any) -> ndarray:
     wanted = as_dtype(dtype)
     if isinstance(a, Symbol):
         return symbol_node("Cast", (a,), {"dtype": wanted.name}, None)
-    return a if a._value.dtype == wanted else as_np_class(invoke_unary(OPS["Cast"].call(dtype=wanted.name), a))
+    return a if a.aval.dtype == wanted else as_np_class(invoke_unary(OPS["Cast"].call(dtype=wanted.name), a))
 
 
 def axes_of(axis: Any, what: str) -> Any:

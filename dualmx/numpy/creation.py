@@ -123,7 +123,7 @@ def full(
 def _like(a: Any, what: str, value: Any, dtype: Any, order: str, ctx: Any, out: Any) -> ndarray:
     c_order(order, what)
     like = as_array(a, what)
-    wanted = like._value.dtype if dtype is None else as_dtype(dtype)
+    wanted = like.aval.dtype if dtype is None else as_dtype(dtype)
     if local.recording and is_tracked(like) and out is None and what != "empty_like":
         # `backward` may begin at the result, which has a gradient of zeros.
         return call_op("_npi_full_like", like, fill_value=float(value), dtype=wanted.name)

@@ -131,7 +131,7 @@ def _run_with_ufunc_kwargs(call: Call, ins: tuple[NDArray, ...], out: Any, kwarg
     if isinstance(out, tuple) and len(out) == 1:
         out = out[0]
     if dtype is not None:
-        ins = tuple(as_np_class(a.astype(dtype)) if a._value.dtype != as_dtype(dtype) else a for a in ins)
+        ins = tuple(as_np_class(a.astype(dtype)) if a.aval.dtype != as_dtype(dtype) else a for a in ins)
     if where is True:
         return as_np_class(invoke(call, ins)[0]) if out is None else store(call, ins, out)
     result = _masked(as_np_class(invoke(call, ins)[0]), where, out, what)

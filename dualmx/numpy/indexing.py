@@ -32,9 +32,9 @@ def _array_like(item: Any) -> bool:
 def _values(item: Any) -> Any:
     """Return an index array as NumPy values, or the array itself if it is one of integers."""
     if isinstance(item, NDArray):
-        if item._value.dtype.kind == "b":
+        if item.aval.dtype.kind == "b":
             return item.asnumpy()
-        if item._value.dtype.kind == "f":
+        if item.aval.dtype.kind == "f":
             return item.astype("int64")
         return item
     values = onp.asarray([v.asnumpy() if isinstance(v, NDArray) else v for v in item]
@@ -203,9 +203,9 @@ def _value(a: ndarray, value: Any) -> NDArray:
         raise ArgumentError(f"assignment: value is not a regular array: {e}") from None
     if values.dtype.kind not in "biufV":
         raise ArgumentTypeError(f"assignment: value of type {type(value).__name__}: expected numbers")
-    if values.dtype.kind in "iuf" and a._value.dtype.kind in "iuf":
+    if values.dtype.kind in "iuf" and a.aval.dtype.kind in "iuf":
         with onp.errstate(invalid="ignore", over="ignore"):
-            values = values.astype(a._value.dtype)
+            values = values.astype(a.aval.dtype)
     return array_from_values(values, a.context)
 
 
@@ -228,7 +228,7 @@ def setitem(self: ndarray, key: Any, value: Any) -> None:
         MXNetError: `self` is part of a recorded graph. ArgumentError: the shapes do not broadcast.
     """
     check_writable(self, "assignment x[...] =")
-    if isinstance(key, ndarray) and key._value.dtype.kind == "b" and key.shape == self.shape and _single(value):
+    if isinstance(key, ndarray) and key.aval.dtype.kind == "b" and key.shape == self.shape and _single(value):
         # One value for a whole mask needs no positions, so nothing is computed here.
         fill = _value(self, value)
         assign(self, invoke(OPS["_npi_where"].call(), (key, _broadcast_value(self, fill), self))[0], "assignment")
@@ -282,11 +282,7 @@ def _broadcast_value(a: ndarray, value: NDArray) -> Any:
         value = invoke_unary(OPS["_np_reshape"].call(newshape=lengths), value)
     if lengths != a.shape:
         value = invoke_unary(OPS["_npi_broadcast_to"].call(shape=a.shape), value)
-    return (
-        value
-        if value._value.dtype == a._value.dtype
-        else invoke_unary(OPS["Cast"].call(dtype=a._value.dtype.name), value)
-    )
+    return value if value.aval.dtype == a.aval.dtype else invoke_unary(OPS["Cast"].call(dtype=a.aval.dtype.name), value)
 
 
 def iterate(a: ndarray) -> Iterator[ndarray]:

@@ -396,7 +396,7 @@ def clip(a: Any, a_min: Any, a_max: Any, out: Any = None) -> ndarray:
         raise ArgumentError("clip: a_min and a_max are None: expected at least one bound")
     low, high = (-float("inf") if a_min is None else a_min), (float("inf") if a_max is None else a_max)
     if is_number(low) and is_number(high):
-        if not is_symbolic((x,)) and x._value.dtype.kind in "iu":
+        if not is_symbolic((x,)) and x.aval.dtype.kind in "iu":
             info = onp.iinfo(x.dtype)
             low, high = builtins.max(low, info.min), builtins.min(high, info.max)
         return call_op("clip", x, out=out, a_min=float(low), a_max=float(high))

@@ -289,7 +289,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
     if order != "C":
         raise UnsupportedError(f"unravel_index: order={order!r}: only 'C' is supported")
     x = as_array(onp.asarray(indices) if not isinstance(indices, ndarray) else indices, "unravel_index", "indices")
-    if x._value.dtype.kind not in "iu":
+    if x.aval.dtype.kind not in "iu":
         raise ArgumentTypeError("unravel_index: indices: expected integers")
     lengths = (shape,) if isinstance(shape, int) else tuple(shape)
     found = call_op("unravel_index", cast(ravel(x), "int64"), shape=lengths)
@@ -316,7 +316,7 @@ def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: b
 def _wide(value: Any, name: str) -> ndarray:
     """Return an argument of `isclose` as a floating-point array."""
     x = as_array(onp.asarray(value, "float64") if not isinstance(value, ndarray) else value, "isclose", name)
-    return x if x._value.dtype.kind == "f" else cast(x, "float64")
+    return x if x.aval.dtype.kind == "f" else cast(x, "float64")
 
 
 def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:

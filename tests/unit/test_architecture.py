@@ -126,6 +126,16 @@ class File:
     def tree(self) -> ast.Module:
         return ast.parse(self.text, self.name)
 
+    @cached_property
+    def imported(self) -> set[str]:
+        """Names that imports bind here."""
+        return {
+            (alias.asname or alias.name).split(".")[0]
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for alias in node.names
+        }
+
     def _absolute(self, level: int, module: str | None) -> str | None:
         """Name inside the package of a module that is imported here; None for one of others."""
         if not level:
@@ -274,23 +284,41 @@ def names_made(tree: ast.Module) -> Iterator[str]:
             yield from (c.value for c in ast.walk(node.value) if isinstance(c, ast.Constant) and c.value is not None)
 
 
+def members_made(tree: ast.Module) -> Iterator[str]:
+    """Names that the classes of a file define: in their bodies, of their objects, slots."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            for inner in node.body:
+                defines = isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+                yield from [inner.name] if defines else names_made(ast.Module([inner], []))
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
+                yield node.attr
+
+
 def private_reaches(house: House) -> dict[str, set[str]]:
     """Private names that a room takes from others, by room.
 
-    An attribute counts if no file of the room defines its name, and it is not one of `self`, which may inherit it.
+    An attribute counts if no class of the room defines its name, and no file where it is one of an imported name, a
+    module perhaps. It does not count of `self`, which may inherit it.
     """
     made: dict[str, set[str]] = defaultdict(set)
+    members: dict[str, set[str]] = defaultdict(set)
     for file in house.files.values():
         made[file.room].update(names_made(file.tree))
+        members[file.room].update(members_made(file.tree))
     reached: dict[str, set[str]] = defaultdict(set)
     for file in (f for f in house.files.values() if f.name not in READS_INTERNALS_OF_JAX):
         for _, module, name in file.imports():
             if is_private(name) and module.split(".")[0] != file.room:
                 reached[file.room].add(name)
         for node in ast.walk(file.tree):
-            if isinstance(node, ast.Attribute) and is_private(node.attr) and node.attr not in made[file.room]:
+            if isinstance(node, ast.Attribute) and is_private(node.attr) and node.attr not in members[file.room]:
+                owner = ast.unparse(node.value).split(".")[-1]
                 # Operators of `nd._internal` are MXNet's, whatever their names begin with.
-                if ast.unparse(node.value).split(".")[-1] not in ("self", "cls", "os", "sys", "_internal"):
+                if owner in ("self", "cls", "os", "sys", "_internal"):
+                    continue
+                if owner not in file.imported or node.attr not in made[file.room]:
                     reached[file.room].add(node.attr)
     return dict(reached)
 
@@ -299,12 +327,6 @@ def assigned_from_outside(house: House) -> dict[str, set[str]]:
     """Attributes of imported objects that a file assigns at module level, in so many words or by `setattr`."""
     found: dict[str, set[str]] = defaultdict(set)
     for file in house.files.values():
-        imported = {
-            (alias.asname or alias.name).split(".")[0]
-            for node in ast.walk(file.tree)
-            if isinstance(node, ast.Import | ast.ImportFrom)
-            for alias in node.names
-        }
         blocks = [n for n in file.tree.body if not isinstance(n, ast.FunctionDef | ast.ClassDef)]
         for node in (inner for block in blocks for inner in ast.walk(block)):
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
@@ -313,7 +335,7 @@ def assigned_from_outside(house: House) -> dict[str, set[str]]:
                 target = node.args[0]
             else:
                 continue
-            if ast.unparse(target).split(".")[0] in imported:
+            if ast.unparse(target).split(".")[0] in file.imported:
                 found[file.name].add(ast.unparse(target))
     return dict(found)
 
@@ -430,7 +452,10 @@ def test_control_private_names() -> None:
     made = "class A:\n    def __init__(self):\n        self._x = 1\n"
     assert private_reaches(House.of(op__a=made, gluon__b="def f(a):\n    return a._x")) == {"gluon": {"_x"}}
     assert private_reaches(House.of(op__a="_x = 1", gluon__b="from ..op.a import _x")) == {"gluon": {"_x"}}
+    # A function of this name does not make the attribute one of the room.
+    assert private_reaches(House.of(op__a=made, gluon__b="def _x(a):\n    return a._x")) == {"gluon": {"_x"}}
     assert not private_reaches(House.of(op__a=made, op__b="def f(a):\n    return a._x"))
+    assert not private_reaches(House.of(op__a="_x = 1", op__b="from . import a\na._x"))
     assert not private_reaches(House.of(op__a="_x = 1", gluon__b="def f(F):\n    return F._internal._x()"))
 
 
