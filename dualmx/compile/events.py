@@ -109,13 +109,14 @@ listeners: list[Listener] = [DebugPrinter(_level)] if _level else []
 
 
 class Counters:
-    """Totals of this process: programs compiled and run, recorded steps that were new, buffers copied, failures."""
+    """Totals of this process: programs compiled and run, new recorded steps, buffers copied, failures."""
 
-    __slots__ = ("compiles", "flushes", "misses", "kept_copies", "failures", "compile_seconds")
+    __slots__ = ("compiles", "flushes", "misses", "kept_copies", "failures", "compile_seconds", "numpy_runs")
 
     def __init__(self) -> None:
         self.compiles = self.flushes = self.misses = self.kept_copies = self.failures = 0
         self.compile_seconds = 0.0
+        self.numpy_runs = 0
 
 
 counters = Counters()

@@ -144,6 +144,12 @@ AGGREGATION = Knob(
     "4",
     "Parameters in one update of an SGD, LARS or LAMB with hooks of your own; others fuse all.",
 )
+TIER = Knob(
+    "DUALMX_TIER",
+    "xla",
+    "numpy runs programs on the CPU operator by operator, without compiling them, where every operator has a kernel.",
+    ("xla", "numpy"),
+)
 ONEDNN = Knob(
     "MXNET_MKLDNN_ENABLED", "1", "0 leaves convolutions on the CPU to XLA where oneDNN is installed.", ("0", "1")
 )

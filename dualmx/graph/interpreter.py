@@ -24,6 +24,10 @@ class Executor(Protocol):
         """Return the results of a step on the values `ins`."""
         ...
 
+    def vjp(self, step: Instr, ins: list[Any], has_integer_results: bool) -> tuple[Sequence[Any], VjpFn]:
+        """Return the results and the function from their cotangents to those of the inputs `step.wrt`."""
+        ...
+
 
 class JaxExecutor:
     """Operators as functions of JAX: on tracers they become part of one XLA program, on arrays they run at once.
@@ -57,6 +61,18 @@ class JaxExecutor:
         """Return the results and the function from their cotangents to those of the inputs `step.wrt`."""
         return call_vjp(step.call, ins, step.wrt, *self._scalars(step), has_integer_results)
 
+    def ones_like(self, x: Any) -> Any:
+        """Return ones, the cotangent of a head without one."""
+        return jnp.ones_like(x)
+
+    def zeros_like(self, x: Any) -> Any:
+        """Return zeros, the gradient of what no head depends on."""
+        return jnp.zeros_like(x)
+
+    def zero_cotangent(self, x: Any) -> Any:
+        """Return the cotangent of a result that no head depends on."""
+        return zero_cotangent(x)
+
     def checkpoint(self, body: Callable[..., Any], ins: list[Any]) -> Sequence[Any]:
         """Run a function, whose backward pass makes again what it computes."""
         return jax.checkpoint(body)(*ins)
@@ -70,7 +86,7 @@ class JaxExecutor:
 def run(program: Program, inputs: Sequence[Any], executor: Executor) -> list[Any]:
     """Run a program on values and return those of its outputs.
 
-    Only a `JaxExecutor` runs programs with backward passes and checkpoints.
+    Only a `JaxExecutor` runs checkpoints.
     """
     if spec.is_on:
         spec.verify(program)
@@ -79,14 +95,38 @@ def run(program: Program, inputs: Sequence[Any], executor: Executor) -> list[Any
     return [env[slot] for slot in program.outputs]
 
 
-def _run_steps(steps: Sequence[Step], env: dict[int, Any], executor: Any, avals: Any = None) -> None:
-    """Run steps on the values in `env` (slot -> value), to which theirs are added."""
+def run_vjp(program: Program, inputs: Sequence[Any], wrt: Sequence[int], executor: Executor) -> tuple[list[Any], VjpFn]:
+    """Run a program that `differentiate` made for inputs `wrt`; returns the outputs and the function to gradients.
+
+    That takes one cotangent for each output, None for zero.
+    """
+    env = dict(enumerate(inputs))
+    vjp_fns = _run_steps(program.steps, env, executor, program.avals)
+    path = tuple(reversed(vjp_fns))
+
+    def vjp_fn(cotangents: Sequence[Any]) -> list[Any]:
+        given = {-1 - i: ct for i, ct in enumerate(cotangents) if ct is not None}
+        heads = tuple(program.outputs[-1 - slot] for slot in given)
+        step = Gradient(heads, tuple(given), tuple((slot,) for slot in wrt), (None,) * len(wrt), path, ())
+        return _run_backward(step, program.steps, env | given, vjp_fns, executor)
+
+    return [env[slot] for slot in program.outputs], vjp_fn
+
+
+def _run_steps(
+    steps: Sequence[Step], env: dict[int, Any], executor: Any, avals: Any = None
+) -> dict[int, tuple[VjpFn, Sequence[Any]]]:
+    """Run steps on the values in `env` (slot -> value), to which theirs are added.
+
+    Returns, by the numbers of the steps that are differentiated, their VJPs and results.
+    """
     vjp_fns: dict[int, tuple[VjpFn, Sequence[Any]]] = {}
     for number, step in enumerate(steps):
         if isinstance(step, Instr):
             ins = [env[slot] for slot in step.ins]
             if step.wrt:
-                outs, vjp_fn = executor.vjp(step, ins, any(is_integer(avals[slot]) for slot in step.outs))
+                has_integers = avals is not None and any(is_integer(avals[slot]) for slot in step.outs)
+                outs, vjp_fn = executor.vjp(step, ins, has_integers)
                 vjp_fns[number] = vjp_fn, outs
             else:
                 outs = executor.apply(step, ins)
@@ -99,6 +139,7 @@ def _run_steps(steps: Sequence[Step], env: dict[int, Any], executor: Any, avals:
         else:
             outs = executor.checkpoint(_checkpoint_body(step, executor), [env[slot] for slot in step.ins])
             env.update(zip(step.outs, outs, strict=True))
+    return vjp_fns
 
 
 def _checkpoint_body(step: Checkpoint, executor: Any) -> Callable[..., tuple[Any, ...]]:
@@ -124,13 +165,13 @@ def _run_backward(
         cotangents[slot] = cotangents[slot] + ct if slot in cotangents else ct
 
     for head, seed in zip(step.heads, step.head_grads, strict=True):
-        add(head, jnp.ones_like(env[head]) if seed is None else env[seed])
+        add(head, executor.ones_like(env[head]) if seed is None else env[seed])
     for number in step.path:
         instr: Instr = steps[number]
         if any(slot in cotangents for slot in instr.outs):
             vjp_fn, outs = vjp_fns[number]
             cts = tuple(
-                cotangents[slot] if slot in cotangents else zero_cotangent(out)
+                cotangents[slot] if slot in cotangents else executor.zero_cotangent(out)
                 for slot, out in zip(instr.outs, outs, strict=True)
             )
             for k, ct in zip(instr.wrt, vjp_fn(cts), strict=True):
@@ -139,6 +180,6 @@ def _run_backward(
     gradients = []
     for group, old in zip(step.targets, step.accumulate_into, strict=True):
         parts = [cotangents[slot] for slot in group if slot in cotangents]
-        total = sum(parts[1:], parts[0]) if parts else jnp.zeros_like(env[group[0]])
+        total = sum(parts[1:], parts[0]) if parts else executor.zeros_like(env[group[0]])
         gradients.append(executor.place_gradient(group[0], total if old is None else env[old] + total))
     return gradients

@@ -134,6 +134,28 @@ def _gradient_step(
     )
 
 
+def differentiate(program: Program, wrt: Sequence[int]) -> Program:
+    """Return a program of instructions whose steps say in which inputs they are differentiated, given `wrt` of its own.
+
+    Only what the outputs depend on is.
+    """
+    varying = set(wrt)
+    positions: list[tuple[int, ...]] = []
+    for step in program.steps:
+        assert isinstance(step, Instr)
+        positions.append(tuple(k for k, slot in enumerate(step.ins) if slot in varying))
+        if positions[-1]:
+            varying.update(step.outs)
+    needed = set(program.outputs)
+    steps: list[Step] = []
+    for step, at in zip(reversed(program.steps), reversed(positions), strict=True):
+        assert isinstance(step, Instr)
+        is_needed = not needed.isdisjoint(step.outs)
+        needed.update(step.ins if is_needed else ())
+        steps.append(step._replace(wrt=at if is_needed else ()))
+    return program._replace(steps=tuple(reversed(steps)))
+
+
 def with_checkpoints(program: Program) -> Program:
     """Join the steps whose results are to be made again into `Checkpoint`s.
 

@@ -16,6 +16,7 @@ from ..compile.devices import copy_buffer, device_put, jax_from_numpy_nocopy, wa
 from ..compile.events import counters, listeners
 from ..compile.executable import Executable
 from ..compile.multi_device import DeviceGroup, group_of, group_over_processes
+from ..compile.tiers import make_executable
 from ..core import knobs, process
 from ..core.errors import MXNetError
 from ..core.process import fork_guard
@@ -305,7 +306,7 @@ def _run_spmd(
 
 def track_in_flight(results: Sequence[Any]) -> None:
     """Let `waitall` wait for the results of a program."""
-    in_flight.append([weakref.ref(r) for r in results])
+    in_flight.append([weakref.ref(r) for r in results if type(r) is not np.ndarray])
 
 
 def _take_donated(wanted: Sequence[Value], scratch: list[Any]) -> list[Any]:
@@ -398,7 +399,7 @@ def _compile(
     rest = [v for v in computed if v not in paired and v not in recycled]
     # XLA aliases donated inputs to outputs of equal type in order: pairs first, in the order of their leaves.
     order = [*paired, *recycled, *rest]
-    exe = Executable(steps, order, donate, scratch, tr.ctx, [_multi_device_sharding(d) for d in tr.leaves], group)
+    exe = make_executable(steps, order, donate, scratch, tr.ctx, [_multi_device_sharding(d) for d in tr.leaves], group)
     exe.constant_outputs = tuple(constants)
     exe.passthrough_leaves = tuple(at[resolve_alias(v)] for v in passed)
     exe.outputs = (*order, *constants, *passed)
@@ -493,7 +494,7 @@ def read_from_other_thread(tr: Trace, h: Handle) -> Any:
         exe = state.memo.get((Executable, v))
         if exe is None:
             shardings = [_multi_device_sharding(d) for d in tr.leaves[: state.n_leaves]]
-            exe = state.memo[Executable, v] = Executable(steps_of(state), [v], (), (), tr.ctx, shardings)
+            exe = state.memo[Executable, v] = make_executable(steps_of(state), [v], (), (), tr.ctx, shardings)
         started = time.perf_counter() if listeners else 0.0
         try:
             results = run_executable(exe, tr.snapshot(state))

@@ -67,9 +67,10 @@ class NotSymbolic(Exception):
 class _Guards:
     """What one trace asked about its symbols."""
 
-    def __init__(self, names: Sequence[str], sizes: Sequence[int], scope: Any):
+    def __init__(self, names: Sequence[str], sizes: Sequence[int], scope: Any, use_as_index: bool):
         self.sizes = dict(zip(names, sizes, strict=True))
-        self.scope = scope
+        self.scope, self.use_as_index = scope, use_as_index
+        self.pinned: set[str] = set()  # symbols that a guard makes equal to a number
         self.conditions: dict[str, None] = {}
 
     def value(self, size: Any) -> int:
@@ -77,6 +78,11 @@ class _Guards:
 
     def require(self, condition: str) -> None:
         self.conditions[condition] = None
+
+    def require_equal(self, size: Any, value: int) -> None:
+        if (name := size._to_var()) is not None:
+            self.pinned.add(name)
+        self.require(f"({size_source(size)}) == {value}")
 
     def owns(self, size: Any) -> bool:
         return isinstance(size, _dim_expr) and size.scope is self.scope
@@ -99,6 +105,7 @@ def _load_internals() -> tuple[Any, Any, Any]:
         needed = (
             shape_poly._DimExpr, shape_poly._geq_decision, core.divide_shape_sizes,
             core.InconclusiveDimensionOperation, shape_poly._DimExpr._evaluate, shape_poly._DimExpr._to_var,
+            shape_poly._DimExpr.rmin,
         )  # fmt: skip
         assert all(needed)
     except (ImportError, AttributeError):
@@ -140,8 +147,15 @@ def _install_decisions() -> None:
             if now is None or not now.owns(self):
                 raise
             value = now.value(self)
-            now.require(f"({size_source(self)}) == {value}")
+            now.require_equal(self, value)
             return value
+
+    def to_index(self: Any) -> int:
+        # JAX asks for an index to know whether a size is constant: that must not fix it, unless it is fixed already.
+        now = _thread.guards
+        if now is not None and now.owns(self) and (now.use_as_index or now.pinned.issuperset(self._get_vars())):
+            return now.value(self) if not now.use_as_index else to_int(self)
+        raise TypeError(f"the size {self} is not a number")
 
     def equals(self: Any, other: Any) -> Any:
         result, now = equal(self, other), _thread.guards
@@ -152,7 +166,9 @@ def _install_decisions() -> None:
             return result
         # JAX takes what may differ for different: here it is what it was at first, under a guard.
         result = now.value(self) == now.value(other)
-        if result or not _always_differ(self, other, is_symbolic):
+        if result and not is_symbolic:
+            now.require_equal(self, int(other))
+        elif result or not _always_differ(self, other, is_symbolic):
             now.require(f"({size_source(self)}) {'==' if result else '!='} ({size_source(other)})")
         return result
 
@@ -178,8 +194,20 @@ def _install_decisions() -> None:
             now.require(f"({size_source(over)}) % ({size_source(under)}) == 0")
             return over // under
 
+    def deciding(plain: Callable[[Any, Any], Any], keeps_larger: bool) -> Callable[[Any, Any], Any]:
+        def extreme(self: Any, other: Any) -> Any:
+            now = _thread.guards
+            if now is None or not now.owns(self):
+                return plain(self, other)
+            # JAX takes paddings as numbers only; a size with a maximum in it seldom becomes one.
+            return self if (self >= other) == keeps_larger else other
+
+        return extreme
+
     _poly._geq_decision, _core.divide_shape_sizes = geq, divide_sizes
-    _dim_expr.__int__, _dim_expr.__eq__, _dim_expr.__bool__ = to_int, equals, truth
+    for name in ("max", "rmax", "min", "rmin"):
+        setattr(_dim_expr, name, deciding(getattr(_dim_expr, name), "max" in name))
+    _dim_expr.__int__, _dim_expr.__index__, _dim_expr.__eq__, _dim_expr.__bool__ = to_int, to_index, equals, truth
 
 
 def _always_differ(size: Any, other: Any, is_symbolic: bool) -> bool:
@@ -317,18 +345,13 @@ def _trace_once(
     specs = [
         jax.ShapeDtypeStruct(tuple(n if n >= 0 else symbols[-1 - n] for n in row), dtype) for row, dtype in pattern
     ]
-    before, now = _thread.guards, _Guards(names, sizes, scope)
+    before, now = _thread.guards, _Guards(names, sizes, scope, use_as_index)
     _thread.guards = now
-    if use_as_index:
-        # Only as a last attempt: with it, JAX's own questions whether a size is constant would fix every one.
-        _dim_expr.__index__ = _dim_expr.__int__
     try:
         with jax.enable_x64(True):
             result = body(specs)
     finally:
         _thread.guards = before
-        if use_as_index:
-            del _dim_expr.__index__
     guards = [f"{names[k]} == {sizes[k]}" for k in sorted(fixed)] + list(now.conditions)
     return SymbolicTrace(result, names, guards, fixed)
 

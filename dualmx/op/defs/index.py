@@ -349,13 +349,13 @@ def _read(data: jax.Array, where: jax.Array, axis: int) -> jax.Array:
 
 
 def _read_forward(data: jax.Array, where: jax.Array, axis: int) -> tuple[jax.Array, Any]:
-    return _read(data, where, axis), (where, data.shape[axis])
+    return _read(data, where, axis), (where, data)  # of which only the shape is read
 
 
 def _read_backward(axis: int, kept: Any, g: jax.Array) -> tuple[jax.Array, None]:
     # A comparison joins the loop of whatever uses the gradient; a scatter is one of its own over zeros.
-    where, n = kept
-    shape = (*where.shape[:axis], n, *where.shape[axis + 1 :])
+    where, data = kept
+    shape = (*where.shape[:axis], data.shape[axis], *where.shape[axis + 1 :])
     hit = where == lax.broadcasted_iota(where.dtype, shape, axis)
     return jnp.where(hit, g, jnp.zeros((), g.dtype)), None
 

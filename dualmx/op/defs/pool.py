@@ -138,16 +138,17 @@ def _sum(x: jax.Array, win: Window) -> jax.Array:
     return lax.reduce_window(x, np.zeros((), x.dtype), lax.add, kernel, stride, win.pads(x.ndim))
 
 
-def _divisors(win: Window, size: Sequence[int], pad: Sequence[int], include_pad: bool, ndim: int) -> np.ndarray:
+def _divisors(win: Window, size: Sequence[int], pad: Sequence[int], include_pad: bool, ndim: int) -> Any:
     """How many elements each window averages: those inside the data, or inside the padded data."""
+    xp = np if all(isinstance(n, int) for n in size) else jnp  # sizes may be symbols
     total = np.ones((1,) * ndim)
     for i, (k, s, q, o, n) in enumerate(zip(win.kernel, win.stride, pad, win.out, size, strict=True)):
-        start = np.arange(o) * s - q
+        start = xp.arange(o) * s - q
         low, high = (-q, n + q) if include_pad else (0, n)
-        count = np.minimum(start + k, high) - np.maximum(start, low)
+        count = xp.minimum(start + k, high) - xp.maximum(start, low)
         shape = [1] * ndim
         shape[win.first + i] = o
-        total = total * np.maximum(count, 1).reshape(shape)
+        total = total * xp.maximum(count, 1).reshape(shape)
     return total
 
 

@@ -1,0 +1,1 @@
+"""Kernels on NumPy arrays, generated from the traces of operators."""

@@ -1,0 +1,135 @@
+"""Programs on NumPy arrays: nothing is compiled, and operators run one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ....graph.interpreter import run, run_vjp
+from ....graph.program import Gradient, Instr, Program, differentiate
+from ....graph.program_call import GradCall, ProgramCall
+from ....op.symbolic_sizes import Avals
+from . import primitives
+from .codegen import Unsupported
+from .kernel import Kernel, kernel_for
+
+
+class _Site:
+    """An operator of a program with its kernel, or a nested program with those of its operators.
+
+    Attributes:
+        shapes: shape and dtype of every result.
+    """
+
+    __slots__ = ("call", "kernel", "sizes", "runtime", "shapes", "program", "inner")
+
+    def __init__(self, step: Instr, avals: Avals):
+        call = self.call = step.call
+        self.shapes = call.infer(tuple(avals))
+        self.runtime = [np.float32(v) for v in call.op.runtime_values(call.params)]
+        self.kernel: Kernel | None = None
+        self.inner: NumpyExecutor | None = None
+        if isinstance(call, GradCall):
+            if step.wrt:
+                raise Unsupported("a gradient of a gradient")
+            self.program = call.program
+        elif isinstance(call, ProgramCall):
+            self.program = call.program_for([jax.ShapeDtypeStruct(s, d) for s, d in avals])
+            if step.wrt:
+                self.program = differentiate(self.program, step.wrt)
+        else:
+            self.kernel, self.sizes = kernel_for(call, step.wrt, avals)
+            return
+        self.inner = NumpyExecutor(self.program, avals)
+
+
+class NumpyExecutor:
+    """Operators as functions on NumPy arrays, chosen once for the shapes of a program.
+
+    Args:
+        program: the program that it executes.
+        avals: shape and dtype of the inputs.
+
+    Raises:
+        Unsupported: an operator has no kernel.
+    """
+
+    def __init__(self, program: Program, avals: Avals):
+        # The key of a number, and the runtime scalars; None if calls hold their own.
+        self.key: Callable[[int], Any] = lambda number: None
+        self.runtime: Sequence[Any] | None = None
+        self._sites: dict[int, _Site] = {}
+        self._program = program  # whose steps are known by their identity
+        known = dict(enumerate(avals))
+        for step in program.steps:
+            if isinstance(step, Instr):
+                site = self._sites[id(step)] = _Site(step, [known[slot] for slot in step.ins])
+                for slot, result in zip(step.outs, site.shapes, strict=True):
+                    known.setdefault(slot, result)
+            elif isinstance(step, Gradient):
+                known.update((out, known[group[0]]) for out, group in zip(step.outs, step.targets, strict=True))
+            else:
+                known[step.out] = known[step.source]
+
+    def _scalars(self, step: Instr, site: _Site) -> list[Any]:
+        call, first = step.call, step.first_runtime
+        runtime = site.runtime if self.runtime is None else [self.runtime[first + i] for i in range(call.n_runtime)]
+        return [*runtime, *[self.key(step.first_key + i) for i in range(call.n_keys)]]
+
+    def _enter(self, step: Instr, site: _Site) -> NumpyExecutor:
+        """Return the executor of a nested program, with its keys and scalars."""
+        inner, scalars = site.inner, self._scalars(step, site)
+        assert inner is not None
+        if isinstance(site.call, GradCall):
+            n = site.call.n_runtime
+            inner.runtime, inner.key = scalars[:n], scalars[n:].__getitem__
+        elif scalars:
+            inner.key = lambda number: primitives.fold_in(scalars[0], number)
+        return inner
+
+    def apply(self, step: Instr, ins: list[Any]) -> Sequence[Any]:
+        """Return the results of a step."""
+        site = self._sites[id(step)]
+        if site.kernel is None:
+            return run(site.program, ins, self._enter(step, site))
+        return site.kernel.run(site.sizes, *ins, *self._scalars(step, site))
+
+    def vjp(self, step: Instr, ins: list[Any], has_integer_results: bool) -> tuple[Sequence[Any], Any]:
+        """Return the results, and the function from their cotangents (None for zero) to those of inputs `wrt`."""
+        site = self._sites[id(step)]
+        if site.kernel is None:
+            return run_vjp(site.program, ins, step.wrt, self._enter(step, site))
+        kernel, sizes = site.kernel, site.sizes
+        values = kernel.run(site.sizes, *ins, *self._scalars(step, site))
+        outs, residuals = values[: kernel.n_results], values[kernel.n_results :]
+        pull, shapes = kernel.pull, site.shapes
+        assert pull is not None
+
+        def vjp_fn(cotangents: Sequence[Any]) -> Sequence[Any]:
+            given = [_zeros(*shapes[i]) if cotangents[i] is None else cotangents[i] for i in kernel.floating]
+            return pull(sizes, *residuals, *given)
+
+        return outs, vjp_fn
+
+    def ones_like(self, x: Any) -> Any:
+        """Return ones."""
+        return np.broadcast_to(np.asarray(1, x.dtype), x.shape)
+
+    def zeros_like(self, x: Any) -> Any:
+        """Return zeros."""
+        return _zeros(x.shape, x.dtype)
+
+    def zero_cotangent(self, x: Any) -> None:
+        """Return what stands for a cotangent of zeros."""
+        return None
+
+    def place_gradient(self, slot: int, gradient: Any) -> Any:
+        """There is one place."""
+        return gradient
+
+
+def _zeros(shape: tuple[int, ...], dtype: Any) -> Any:
+    return np.broadcast_to(np.asarray(0, dtype), shape)

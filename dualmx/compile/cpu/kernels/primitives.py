@@ -1,0 +1,586 @@
+"""Primitives of `jax.lax` on NumPy arrays, where no NumPy function computes the same.
+
+What XLA defines and NumPy leaves open is as XLA does it: division by zero and overflow of integers, indices outside.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import scipy.special  # a dependency of JAX
+
+Sizes = tuple[int, ...]
+
+_PAIRWISE_FROM = 64  # rows that are added naively; float32 sums of more lose bits that XLA keeps
+
+
+# -- elementwise
+
+
+def logistic(x: Any, out: Any = None) -> Any:
+    """1 / (1 + exp(-x))."""
+    one, r = x.dtype.type(1), np.negative(x, out=out)
+    if r.ndim == 0:
+        return one / (one + np.exp(r))
+    np.add(np.exp(r, out=r), one, out=r)
+    return np.divide(one, r, out=r)
+
+
+def rsqrt(x: Any, out: Any = None) -> Any:
+    """1 / sqrt(x)."""
+    r = np.sqrt(x, out=out)
+    return x.dtype.type(1) / r if r.ndim == 0 else np.divide(x.dtype.type(1), r, out=r)
+
+
+def power(x: Any, y: Any) -> Any:
+    """x ** y in the type of x; integers to negative powers are 0, but for those of 1 and -1."""
+    if x.dtype.kind not in "iu" or np.asarray(y).dtype.kind == "u":
+        return np.power(x, y)
+    odd = np.where(y % 2 == 0, x.dtype.type(1), x)
+    small = np.where(np.abs(x) == 1, odd, x.dtype.type(0))
+    return np.where(y < 0, small, np.power(x, np.maximum(y, 0))).astype(x.dtype)
+
+
+def integer_power(x: Any, n: int) -> Any:
+    """x ** n by repeated squares, as XLA computes it."""
+    if n < 0:
+        return x.dtype.type(1) / integer_power(x, -n)
+    result, square = None, x
+    while n:
+        if n & 1:
+            result = square if result is None else result * square
+        n >>= 1
+        if n:
+            square = square * square
+    return np.ones_like(x) if result is None else result
+
+
+def integer_divide(x: Any, y: Any) -> Any:
+    """x / y towards zero; all bits are set where y is 0."""
+    divisor = np.where(y == 0, x.dtype.type(1), y)
+    quotient = x // divisor
+    if x.dtype.kind == "i":
+        quotient = quotient + ((x % divisor != 0) & ((x < 0) != (divisor < 0)))
+    ones = -1 if x.dtype.kind == "i" else np.iinfo(x.dtype).max
+    return np.where(y == 0, x.dtype.type(ones), quotient).astype(x.dtype)
+
+
+def remainder(x: Any, y: Any) -> Any:
+    """The remainder with the sign of x; x itself where an integer y is 0."""
+    if x.dtype.kind in "iu":
+        return np.where(y == 0, x, np.fmod(x, np.where(y == 0, x.dtype.type(1), y))).astype(x.dtype)
+    return np.fmod(x, y)
+
+
+def round_away_from_zero(x: Any) -> Any:
+    """The nearest integer; halves go away from zero."""
+    whole = np.trunc(x)
+    return whole + np.copysign((np.abs(x - whole) >= 0.5).astype(x.dtype), x)
+
+
+def shift_left(x: Any, y: Any) -> Any:
+    """x << y, 0 beyond the width."""
+    bits = 8 * x.dtype.itemsize
+    wide = np.asarray(y).astype(f"u{x.dtype.itemsize}") >= bits
+    return np.where(wide, x.dtype.type(0), np.left_shift(x, np.where(wide, 0, y).astype(x.dtype)))
+
+
+def shift_right_logical(x: Any, y: Any) -> Any:
+    """x >> y, filled with zeros."""
+    unsigned = np.dtype(f"u{x.dtype.itemsize}")
+    by = np.asarray(y).astype(unsigned)
+    wide = by >= 8 * x.dtype.itemsize
+    shifted = np.right_shift(np.asarray(x).view(unsigned), np.where(wide, unsigned.type(0), by))
+    return np.where(wide, unsigned.type(0), shifted).view(x.dtype)
+
+
+def shift_right_arithmetic(x: Any, y: Any) -> Any:
+    """x >> y, filled with the sign."""
+    by = np.asarray(y).astype(f"u{x.dtype.itemsize}")
+    return np.right_shift(x, np.minimum(by, 8 * x.dtype.itemsize - 1).astype(x.dtype))
+
+
+def clamp(low: Any, x: Any, high: Any) -> Any:
+    """x between two bounds."""
+    return np.minimum(np.maximum(x, low), high)
+
+
+def select(which: Any, *cases: Any) -> Any:
+    """The case that `which` names, element by element."""
+    if which.dtype == np.bool_:
+        return np.where(which, cases[1], cases[0])
+    return np.choose(np.clip(which, 0, len(cases) - 1), cases)
+
+
+def _special(fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function of SciPy in the type of its argument; it knows none smaller than float32."""
+
+    def special(x: Any) -> Any:
+        wide = x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)
+        return np.asarray(fn(wide)).astype(x.dtype)[()]
+
+    return special
+
+
+erf, erfc, erf_inv = _special(scipy.special.erf), _special(scipy.special.erfc), _special(scipy.special.erfinv)
+lgamma, digamma = _special(scipy.special.gammaln), _special(scipy.special.digamma)
+
+
+# -- types
+
+
+def convert(x: Any, dtype: np.dtype) -> Any:
+    """Convert to another type; floats saturate in integers, and NaN becomes 0."""
+    x = np.asarray(x)
+    if dtype == np.bool_:
+        return (x != 0)[()]
+    if dtype.kind in "iu" and (x.dtype.kind == "f" or x.dtype.name == "bfloat16"):
+        limits = np.iinfo(dtype)
+        y = np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
+        above, below = y >= float(limits.max), y <= float(limits.min)
+        inside = np.where(above | below, 0.0, y).astype(dtype)
+        return np.where(above, limits.max, np.where(below, limits.min, inside)).astype(dtype)[()]
+    if x.dtype.kind == "c" and dtype.kind != "c":
+        x = x.real
+    return x.astype(dtype)[()]
+
+
+def bitcast(x: Any, dtype: np.dtype) -> Any:
+    """The same bytes as another type."""
+    x = np.ascontiguousarray(x) if np.ndim(x) else np.asarray(x)
+    if x.dtype.itemsize == dtype.itemsize:
+        return x.view(dtype)
+    if x.dtype.itemsize > dtype.itemsize:
+        return x.reshape((*x.shape, 1)).view(dtype)
+    return x.view(dtype)[..., 0]
+
+
+_REDUCED = {(8, 7): ml_dtypes.bfloat16, (5, 10): np.float16, (8, 23): np.float32, (11, 52): np.float64}
+
+
+def reduce_precision(x: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+    """Round to the numbers of a smaller type."""
+    return x.astype(_REDUCED[exponent_bits, mantissa_bits]).astype(x.dtype)
+
+
+def lowest(dtype: np.dtype) -> Any:
+    """The neutral element of the maximum."""
+    if dtype.kind == "b":
+        return False
+    return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
+
+
+def highest(dtype: np.dtype) -> Any:
+    """The neutral element of the minimum."""
+    if dtype.kind == "b":
+        return True
+    return np.iinfo(dtype).max if dtype.kind in "iu" else np.inf
+
+
+# -- reductions
+
+
+def reduce_sum(x: Any, axes: Sizes) -> Any:
+    """The sum over axes; long sums are added in pairs along every axis."""
+    dtype = x.dtype
+    if dtype == np.float16 or dtype.name == "bfloat16":
+        return reduce_sum(x.astype(np.float32), axes).astype(dtype)
+    if dtype.kind in "fc":
+        # NumPy adds in pairs along the last axis of memory only.
+        for axis in axes:
+            if axis != x.ndim - 1 and x.shape[axis] >= _PAIRWISE_FROM:
+                x = _fold(x, axis)
+    return np.add.reduce(x, axis=axes, dtype=dtype)
+
+
+def _fold(x: Any, axis: int) -> Any:
+    """Add the halves of an axis until it is short."""
+    while (n := x.shape[axis]) >= _PAIRWISE_FROM:
+        half = n // 2
+        total = x[_along(axis, 0, half)] + x[_along(axis, half, 2 * half)]
+        if n % 2:
+            total[_along(axis, 0, 1)] += x[_along(axis, n - 1, n)]
+        x = total
+    return x
+
+
+def _along(axis: int, start: int, stop: int) -> tuple[slice, ...]:
+    return (*[slice(None)] * axis, slice(start, stop))
+
+
+def reduce_prod(x: Any, axes: Sizes) -> Any:
+    """The product over axes."""
+    if x.dtype == np.float16 or x.dtype.name == "bfloat16":
+        return np.multiply.reduce(x.astype(np.float32), axis=axes).astype(x.dtype)
+    return np.multiply.reduce(x, axis=axes, dtype=x.dtype)
+
+
+def reduce_extreme(ufunc: Any, x: Any, axes: Sizes, neutral: Any) -> Any:
+    """Maximum or minimum over axes, which may be empty."""
+    if any(x.shape[a] == 0 for a in axes):
+        return np.full([n for i, n in enumerate(x.shape) if i not in axes], neutral, x.dtype)
+    return ufunc.reduce(x, axis=axes)
+
+
+def accumulate(ufunc: Any, x: Any, axis: int, reverse: bool) -> Any:
+    """Running totals along an axis."""
+    total = ufunc.accumulate(np.flip(x, axis) if reverse else x, axis=axis, dtype=x.dtype)
+    return np.flip(total, axis) if reverse else total
+
+
+def sort(operands: Sequence[Any], axis: int, num_keys: int) -> tuple[Any, ...]:
+    """Sort arrays together by the first `num_keys` of them; equal ones keep their order."""
+    if len(operands) == 1:
+        return (np.sort(operands[0], axis=axis, kind="stable"),)
+    keys = operands[:num_keys]
+    order = np.argsort(keys[0], axis=axis, kind="stable") if num_keys == 1 else np.lexsort(keys[::-1], axis=axis)
+    return tuple(np.take_along_axis(o, order, axis) for o in operands)
+
+
+def top_k(x: Any, k: int, axis: int) -> tuple[Any, Any]:
+    """The k largest elements along an axis, and where they are; of equal ones the first."""
+    x = np.moveaxis(x, axis, -1)
+    descending = ~x if x.dtype.kind in "iub" else -x
+    at = np.argsort(descending, axis=-1, kind="stable")[..., :k]
+    return np.moveaxis(np.take_along_axis(x, at, -1), -1, axis), np.moveaxis(at.astype(np.int32), -1, axis)
+
+
+def reduce_window(
+    ufunc: Any, x: Any, first: Any, size: Sizes, stride: Sizes, padding: Any, base: Sizes, dilation: Sizes
+) -> Any:
+    """Combine the elements of windows."""
+    if any(p != (0, 0) for p in padding) or any(b != 1 for b in base):
+        x = pad(x, first, [(low, high, b - 1) for (low, high), b in zip(padding, base, strict=True)])
+    count = [(n - (k - 1) * d - 1) // s + 1 for n, k, s, d in zip(x.shape, size, stride, dilation, strict=True)]
+    total = None
+    for offset in itertools.product(*map(range, size)):
+        at = zip(offset, dilation, count, stride, strict=True)
+        part = x[tuple([slice(o * d, o * d + (n - 1) * s + 1, s) for o, d, n, s in at])]
+        total = part.copy() if total is None else ufunc(total, part, out=total)
+    return total
+
+
+# -- shapes and indices
+
+
+def iota(dtype: np.dtype, shape: Sizes, axis: int) -> Any:
+    """Positions along an axis."""
+    line = np.arange(shape[axis], dtype=dtype)
+    return np.broadcast_to(line.reshape([-1 if a == axis else 1 for a in range(len(shape))]), shape)
+
+
+def pad(x: Any, value: Any, config: Sequence[Sizes]) -> Any:
+    """Put `value` before, after and between the elements; negative numbers cut."""
+    shape, source, target = [], [], []
+    for n, (low, high, between) in zip(x.shape, config, strict=True):
+        step = between + 1
+        size = max(low + high + n + max(n - 1, 0) * between, 0)
+        start = max(0, -(low // step)) if low < 0 else 0
+        stop = min(n, (size - 1 - low) // step + 1)
+        shape.append(size)
+        source.append(slice(start, stop))
+        target.append(slice(low + start * step, low + max(stop - 1, 0) * step + 1, step))
+    out = np.full(shape, value, x.dtype)
+    if all(s.stop > s.start for s in source):
+        out[tuple(target)] = x[tuple(source)]
+    return out
+
+
+def _starts(shape: Sizes, starts: Sequence[Any], sizes: Sizes) -> tuple[slice, ...]:
+    """The part of a shape that begins at `starts`, moved inside."""
+    at = [min(max(int(s), 0), n - k) for s, n, k in zip(starts, shape, sizes, strict=True)]
+    return tuple([slice(a, a + k) for a, k in zip(at, sizes, strict=True)])
+
+
+def dynamic_slice(x: Any, starts: Sequence[Any], sizes: Sizes) -> Any:
+    """A part of x."""
+    return x[_starts(x.shape, starts, sizes)]
+
+
+def dynamic_update_slice(x: Any, update: Any, starts: Sequence[Any]) -> Any:
+    """x with a part replaced."""
+    out = np.array(x)
+    out[_starts(x.shape, starts, update.shape)] = update
+    return out
+
+
+def _window_indices(
+    shape: Sizes, indices: Any, sizes: Sizes, rank: int, offset_axes: Sizes, window: Sequence[int],
+    start_map: Sizes, batching: Sizes, index_batching: Sizes, clip: bool,
+) -> tuple[list[Any], Any]:  # fmt: skip
+    """Index arrays, over the axes of a result of `rank`, of the elements of windows of `shape`.
+
+    Returns them with the places whose window lies inside, None if all are moved inside.
+    """
+    indices = np.asarray(indices)
+    batch_axes = [a for a in range(rank) if a not in offset_axes]
+
+    def over_batch(values: Any) -> Any:
+        size = [1] * rank
+        for axis, n in zip(batch_axes, values.shape, strict=True):
+            size[axis] = n
+        return values.reshape(size)
+
+    inside, found = None, []
+    for axis, n in enumerate(shape):
+        if axis in start_map:
+            at = indices[..., start_map.index(axis)].astype(np.int64)
+            top = n - sizes[axis]
+            if not clip:
+                good = (at >= 0) & (at <= top)
+                inside = good if inside is None else inside & good
+            at = np.clip(at, 0, max(top, 0))
+        else:
+            at = np.zeros((1,) * (indices.ndim - 1), np.int64)
+            if axis in batching:
+                along = index_batching[batching.index(axis)]
+                at = np.arange(n).reshape([-1 if a == along else 1 for a in range(indices.ndim - 1)])
+        at = over_batch(at)
+        if axis in window:
+            place = offset_axes[window.index(axis)]
+            at = at + np.arange(sizes[axis]).reshape([-1 if a == place else 1 for a in range(rank)])
+        found.append(at)
+    return found, None if inside is None else over_batch(inside)
+
+
+def gather(x: Any, indices: Any, shape: Sizes, sizes: Sizes, numbers: Any, mode: str, fill: Any) -> Any:
+    """Parts of x at indices; those outside are moved inside or filled."""
+    rank = len(shape)
+    window = [a for a in range(x.ndim) if a not in numbers.collapsed_slice_dims + numbers.operand_batching_dims]
+    takes_rows = (
+        numbers.collapsed_slice_dims == numbers.start_index_map == (0,)
+        and not numbers.operand_batching_dims
+        and sizes[1:] == x.shape[1:]
+        and numbers.offset_dims == tuple(range(rank - x.ndim + 1, rank))
+    )
+    if takes_rows and x.shape[0]:
+        at = np.asarray(indices)[..., 0]
+        bad = (at < 0) | (at >= x.shape[0])
+        if not bad.any():
+            return x[at]
+        rows = x[np.clip(at, 0, x.shape[0] - 1)]
+        if mode == "fill":
+            rows[bad] = fill
+        return rows
+    found, inside = _window_indices(
+        x.shape, indices, sizes, rank, numbers.offset_dims, window, numbers.start_index_map,
+        numbers.operand_batching_dims, numbers.start_indices_batching_dims, mode != "fill",
+    )  # fmt: skip
+    result = np.broadcast_to(x[tuple(found)] if found else x, shape)
+    if inside is not None and not inside.all():
+        result = np.where(inside, result, x.dtype.type(fill))
+    return result
+
+
+_SCATTERS = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum, "sub": np.subtract}
+
+
+def scatter(x: Any, indices: Any, updates: Any, numbers: Any, mode: str, how: str) -> Any:
+    """x with parts at indices replaced or combined; those outside are moved inside or dropped."""
+    rank, out = updates.ndim, np.array(x)
+    window = [a for a in range(x.ndim) if a not in numbers.inserted_window_dims + numbers.operand_batching_dims]
+    adds_rows = (
+        how == "add"
+        and mode == "drop"
+        and numbers.inserted_window_dims == numbers.scatter_dims_to_operand_dims == (0,)
+        and not numbers.operand_batching_dims
+        and numbers.update_window_dims == tuple(range(rank - x.ndim + 1, rank))
+        and x.ndim == 2
+    )
+    if adds_rows:
+        _add_rows(out, np.asarray(indices)[..., 0].reshape(-1), updates.reshape(-1, x.shape[1]))
+        return out
+    sizes = [1] * x.ndim
+    for axis, place in zip(window, numbers.update_window_dims, strict=True):
+        sizes[axis] = updates.shape[place]
+    found, inside = _window_indices(
+        x.shape, indices, tuple(sizes), rank, numbers.update_window_dims, window,
+        numbers.scatter_dims_to_operand_dims, numbers.operand_batching_dims, numbers.scatter_indices_batching_dims,
+        mode == "clip",
+    )  # fmt: skip
+    at: Any = tuple(np.broadcast_arrays(*found, np.empty(updates.shape, bool))[:-1]) if found else ()
+    if inside is not None and not inside.all():
+        kept = np.broadcast_to(inside, updates.shape)
+        at, updates = tuple([a[kept] for a in at]), updates[kept]
+    if how == "set":
+        out[at] = updates
+    else:
+        _SCATTERS[how].at(out, at, updates)
+    return out
+
+
+def _add_rows(out: Any, at: Any, rows: Any) -> None:
+    """Add rows to those of `out`: in groups of equal places, since `np.add.at` takes one element at a time."""
+    good = (at >= 0) & (at < out.shape[0])
+    if not good.all():
+        at, rows = at[good], rows[good]
+    if not len(at):
+        return
+    order = np.argsort(at, kind="stable")
+    ordered = at[order]
+    first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    out[ordered[first]] += np.add.reduceat(rows[order], first, axis=0)
+
+
+# -- products
+
+
+def dot_general(
+    x: Any, y: Any, left: Sizes, right: Sizes, left_batch: Sizes, right_batch: Sizes, total: np.dtype, out: np.dtype
+) -> Any:
+    """The sum of products over axes `left` and `right`, for each element of the batch axes, in the type `total`."""
+    rows = [a for a in range(x.ndim) if a not in left and a not in left_batch]
+    columns = [a for a in range(y.ndim) if a not in right and a not in right_batch]
+    batch = [x.shape[a] for a in left_batch]
+    m, n = [x.shape[a] for a in rows], [y.shape[a] for a in columns]
+    k = math.prod([x.shape[a] for a in left])
+    a = x.transpose((*left_batch, *rows, *left)).reshape((*batch, math.prod(m), k))
+    b = y.transpose((*right_batch, *right, *columns)).reshape((*batch, k, math.prod(n)))
+    if total.kind != "b":
+        a, b = a.astype(total, copy=False), b.astype(total, copy=False)
+    return np.matmul(a, b).reshape((*batch, *m, *n)).astype(out, copy=False)
+
+
+def convolution(
+    x: Any, filters: Any, padding: Any, stride: Sizes, data_dilation: Sizes, dilation: Sizes,
+    groups: int, batch_groups: int, numbers: Any,
+) -> Any:  # fmt: skip
+    """A convolution, as a product with the windows of the data."""
+    result = _convolution(
+        x.transpose(numbers.lhs_spec), filters.transpose(numbers.rhs_spec), padding, stride, data_dilation, dilation,
+        groups, batch_groups,
+    )  # fmt: skip
+    return result.transpose(np.argsort(numbers.out_spec))
+
+
+def _convolution(
+    x: Any, filters: Any, padding: Any, stride: Sizes, data_dilation: Sizes, dilation: Sizes, groups: int,
+    batch_groups: int,
+) -> Any:  # fmt: skip
+    """Of data (N, C, *S) with filters (O, C/groups, *K) to (N, O, *T)."""
+    if batch_groups > 1:
+        parts = zip(np.split(x, batch_groups, 0), np.split(filters, batch_groups, 0), strict=True)
+        rest = (padding, stride, data_dilation, dilation, 1, 1)
+        return np.concatenate([_convolution(a, b, *rest) for a, b in parts], 1)
+    dtype, rank = x.dtype, x.ndim - 2
+    total = np.dtype(np.float32) if dtype.itemsize < 4 and dtype.kind not in "iu" else dtype
+    x, filters = x.astype(total, copy=False), filters.astype(total, copy=False)
+    spatial = [(low, high, d - 1) for (low, high), d in zip(padding, data_dilation, strict=True)]
+    if any(c != (0, 0, 0) for c in spatial):
+        x = pad(x, total.type(0), [(0, 0, 0), (0, 0, 0), *spatial])
+    kernel = filters.shape[2:]
+    count = [(n - (k - 1) * d - 1) // s + 1 for n, k, s, d in zip(x.shape[2:], kernel, stride, dilation, strict=True)]
+    samples, channels = x.shape[:2]
+    step, depth = x.strides, channels // groups
+    windows = np.lib.stride_tricks.as_strided(
+        x,
+        (groups, depth, *kernel, samples, *count),
+        (
+            step[1] * depth, step[1], *[n * d for n, d in zip(step[2:], dilation, strict=True)],
+            step[0], *[n * s for n, s in zip(step[2:], stride, strict=True)],
+        ),
+    )  # fmt: skip
+    k = depth * math.prod(kernel)
+    columns = windows.reshape(groups, k, samples * math.prod(count))
+    product = np.matmul(filters.reshape(groups, filters.shape[0] // groups, k), columns)
+    result = np.swapaxes(product.reshape(filters.shape[0], samples, *count), 0, 1)
+    assert result.ndim == rank + 2
+    return result.astype(dtype, copy=False)
+
+
+def cholesky(x: Any) -> Any:
+    """The lower Cholesky factor of the symmetric part; NaN where there is none."""
+    symmetric = (x + np.swapaxes(x, -1, -2)) * x.dtype.type(0.5)
+    try:
+        return np.linalg.cholesky(symmetric)
+    except np.linalg.LinAlgError:
+        if x.ndim == 2:
+            return np.full_like(x, np.nan)
+        return np.stack([cholesky(one) for one in symmetric]) if len(symmetric) else np.empty_like(x)
+
+
+# -- random numbers: threefry2x32 ("Parallel Random Numbers: As Easy as 1, 2, 3", Salmon et al., 2011), as JAX uses it
+
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_PARITY = np.uint32(0x1BD11BDA)
+
+
+def _threefry(key: tuple[Any, Any], x: Any, y: Any) -> tuple[Any, Any]:
+    keys = (*key, key[0] ^ key[1] ^ _PARITY)
+    x, y = x + keys[0], y + keys[1]
+    for number in range(5):
+        for r in _ROTATIONS[number % 2]:
+            x = x + y
+            y = (y << np.uint32(r) | y >> np.uint32(32 - r)) ^ x
+        x, y = x + keys[(number + 1) % 3], y + keys[(number + 2) % 3] + np.uint32(number + 1)
+    return x, y
+
+
+def _counted(key: Any, count: int) -> tuple[Any, Any]:
+    """Two words for each of `count` counters."""
+    at, key = np.arange(count, dtype=np.uint64), np.asarray(key)
+    return _threefry((key[0], key[1]), (at >> np.uint64(32)).astype(np.uint32), at.astype(np.uint32))
+
+
+def random_bits(key: Any, width: int, shape: Sizes) -> Any:
+    """Random bits of a key, or of each of an array of keys, in unsigned integers of `width` bits."""
+    if np.ndim(key) > 1:
+        return np.stack([random_bits(one, width, shape[1:]) for one in key])
+    high, low = _counted(key, math.prod(shape))
+    if width == 64:
+        bits = high.astype(np.uint64) << np.uint64(32) | low
+    else:
+        bits = (high ^ low).astype(f"u{width // 8}")
+    return bits.reshape(shape)
+
+
+def fold_in(key: Any, number: Any) -> Any:
+    """The key of a number."""
+    key = np.asarray(key)
+    return np.stack(_threefry((key[..., 0], key[..., 1]), np.uint32(0), np.uint32(int(number) & 0xFFFFFFFF)), -1)
+
+
+def random_split(key: Any, shape: Sizes) -> Any:
+    """Several keys of one."""
+    return np.stack(_counted(key, math.prod(shape)), -1).reshape(*shape, 2)
+
+
+def random_seed(seed: Any) -> Any:
+    """The key of a seed."""
+    number = int(seed) & 0xFFFFFFFFFFFFFFFF
+    return np.array([number >> 32, number & 0xFFFFFFFF], np.uint32)
+
+
+# -- control flow
+
+Fn = Callable[..., tuple[Any, ...]]
+
+
+def while_loop(test: Fn, body: Fn, test_consts: Any, body_consts: Any, state: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Repeat a body as long as a test holds."""
+    while test(*test_consts, *state)[0]:
+        state = body(*body_consts, *state)
+    return state
+
+
+def scan(
+    body: Fn, length: int, reverse: bool, consts: Any, carry: tuple[Any, ...], stacked: Any, results: Any
+) -> tuple[Any, ...]:
+    """Repeat a body along the first axis of `stacked`, and stack what it yields besides the carry."""
+    out = [np.empty((length, *shape), dtype) for shape, dtype in results]
+    for i in range(length - 1, -1, -1) if reverse else range(length):
+        values = body(*consts, *carry, *[x[i] for x in stacked])
+        carry = values[: len(carry)]
+        for y, value in zip(out, values[len(carry) :], strict=True):
+            y[i] = value
+    return (*carry, *out)
+
+
+def branch(which: Any, branches: Sequence[Fn], args: Any) -> tuple[Any, ...]:
+    """One of several functions."""
+    return branches[min(max(int(which), 0), len(branches) - 1)](*args)
