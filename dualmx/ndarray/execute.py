@@ -14,9 +14,8 @@ import numpy as np
 
 from ..compile.devices import copy_buffer, device_put, jax_from_numpy_nocopy, wait_or_raise_lost
 from ..compile.events import counters, listeners
-from ..compile.executable import Executable
+from ..compile.executable import Executable, make_executable
 from ..compile.multi_device import DeviceGroup, group_of, group_over_processes
-from ..compile.tiers import make_executable
 from ..core import knobs, process
 from ..core.errors import MXNetError
 from ..core.process import fork_guard

@@ -17,7 +17,7 @@ from .codegen import Unsupported
 from .kernel import Kernel, kernel_for
 
 
-class _Site:
+class _StepKernel:
     """An operator of a program with its kernel, or a nested program with those of its operators.
 
     Attributes:
@@ -61,30 +61,30 @@ class NumpyExecutor:
         # The key of a number, and the runtime scalars; None if calls hold their own.
         self.key: Callable[[int], Any] = lambda number: None
         self.runtime: Sequence[Any] | None = None
-        self._sites: dict[int, _Site] = {}
+        self._kernels: dict[int, _StepKernel] = {}
         self._program = program  # whose steps are known by their identity
         known = dict(enumerate(avals))
         for step in program.steps:
             if isinstance(step, Instr):
-                site = self._sites[id(step)] = _Site(step, [known[slot] for slot in step.ins])
-                for slot, result in zip(step.outs, site.shapes, strict=True):
+                prepared = self._kernels[id(step)] = _StepKernel(step, [known[slot] for slot in step.ins])
+                for slot, result in zip(step.outs, prepared.shapes, strict=True):
                     known.setdefault(slot, result)
             elif isinstance(step, Gradient):
                 known.update((out, known[group[0]]) for out, group in zip(step.outs, step.targets, strict=True))
             else:
                 known[step.out] = known[step.source]
 
-    def _scalars(self, step: Instr, site: _Site) -> list[Any]:
+    def _scalars(self, step: Instr, prepared: _StepKernel) -> list[Any]:
         call, first = step.call, step.first_runtime
-        runtime = site.runtime if self.runtime is None else [self.runtime[first + i] for i in range(call.n_runtime)]
+        runtime = prepared.runtime if self.runtime is None else [self.runtime[first + i] for i in range(call.n_runtime)]
         return [*runtime, *[self.key(step.first_key + i) for i in range(call.n_keys)]]
 
-    def _enter(self, step: Instr, site: _Site) -> NumpyExecutor:
+    def _enter(self, step: Instr, prepared: _StepKernel) -> NumpyExecutor:
         """Return the executor of a nested program, with its keys and scalars."""
-        inner, scalars = site.inner, self._scalars(step, site)
+        inner, scalars = prepared.inner, self._scalars(step, prepared)
         assert inner is not None
-        if isinstance(site.call, GradCall):
-            n = site.call.n_runtime
+        if isinstance(prepared.call, GradCall):
+            n = prepared.call.n_runtime
             inner.runtime, inner.key = scalars[:n], scalars[n:].__getitem__
         elif scalars:
             inner.key = lambda number: primitives.fold_in(scalars[0], number)
@@ -92,20 +92,20 @@ class NumpyExecutor:
 
     def apply(self, step: Instr, ins: list[Any]) -> Sequence[Any]:
         """Return the results of a step."""
-        site = self._sites[id(step)]
-        if site.kernel is None:
-            return run(site.program, ins, self._enter(step, site))
-        return site.kernel.run(site.sizes, *ins, *self._scalars(step, site))
+        prepared = self._kernels[id(step)]
+        if prepared.kernel is None:
+            return run(prepared.program, ins, self._enter(step, prepared))
+        return prepared.kernel.run(prepared.sizes, *ins, *self._scalars(step, prepared))
 
     def vjp(self, step: Instr, ins: list[Any], has_integer_results: bool) -> tuple[Sequence[Any], Any]:
         """Return the results, and the function from their cotangents (None for zero) to those of inputs `wrt`."""
-        site = self._sites[id(step)]
-        if site.kernel is None:
-            return run_vjp(site.program, ins, step.wrt, self._enter(step, site))
-        kernel, sizes = site.kernel, site.sizes
-        values = kernel.run(site.sizes, *ins, *self._scalars(step, site))
+        prepared = self._kernels[id(step)]
+        if prepared.kernel is None:
+            return run_vjp(prepared.program, ins, step.wrt, self._enter(step, prepared))
+        kernel, sizes = prepared.kernel, prepared.sizes
+        values = kernel.run(prepared.sizes, *ins, *self._scalars(step, prepared))
         outs, residuals = values[: kernel.n_results], values[kernel.n_results :]
-        pull, shapes = kernel.pull, site.shapes
+        pull, shapes = kernel.pull, prepared.shapes
         assert pull is not None
 
         def vjp_fn(cotangents: Sequence[Any]) -> Sequence[Any]:

@@ -12,7 +12,6 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import scipy.special  # a dependency of JAX
 
 Sizes = tuple[int, ...]
 
@@ -117,18 +116,38 @@ def select(which: Any, *cases: Any) -> Any:
     return np.choose(np.clip(which, 0, len(cases) - 1), cases)
 
 
-def _special(fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _special(name: str, x: Any) -> Any:
     """A function of SciPy in the type of its argument; it knows none smaller than float32."""
+    import scipy.special  # a dependency of JAX, slow to import
 
-    def special(x: Any) -> Any:
-        wide = x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)
-        return np.asarray(fn(wide)).astype(x.dtype)[()]
-
-    return special
+    fn = getattr(scipy.special, name)
+    wide = x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)
+    return np.asarray(fn(wide)).astype(x.dtype)[()]
 
 
-erf, erfc, erf_inv = _special(scipy.special.erf), _special(scipy.special.erfc), _special(scipy.special.erfinv)
-lgamma, digamma = _special(scipy.special.gammaln), _special(scipy.special.digamma)
+def erf(x: Any) -> Any:
+    """The error function."""
+    return _special("erf", x)
+
+
+def erfc(x: Any) -> Any:
+    """1 - erf(x)."""
+    return _special("erfc", x)
+
+
+def erf_inv(x: Any) -> Any:
+    """The inverse of the error function."""
+    return _special("erfinv", x)
+
+
+def lgamma(x: Any) -> Any:
+    """The logarithm of the gamma function's magnitude."""
+    return _special("gammaln", x)
+
+
+def digamma(x: Any) -> Any:
+    """The derivative of lgamma."""
+    return _special("digamma", x)
 
 
 # -- types
