@@ -238,7 +238,14 @@ class NumpyExecutable(Executable):
         self._executor = NumpyExecutor(self._program, leaves)
         super().__init__(steps, wanted, (), (), ctx, ())
 
-    def _compile(self, steps: Sequence[State], last: State, *rest: Any) -> Any:
+    def _compile(
+        self,
+        steps: Sequence[State],
+        last: State,
+        ctx: Context,
+        leaf_shardings: Sequence[Any],
+        group: DeviceGroup | None,
+    ) -> Any:
         return self._run
 
     def _run(self, *args: Any) -> list[Any]:

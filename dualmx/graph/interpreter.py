@@ -24,6 +24,10 @@ class Executor(Protocol):
         """Return the results of a step on the values `ins`."""
         ...
 
+
+class DifferentiatingExecutor(Executor, Protocol):
+    """How operators are executed and differentiated."""
+
     def vjp(self, step: Instr, ins: list[Any], has_integer_results: bool) -> tuple[Sequence[Any], VjpFn]:
         """Return the results and the function from their cotangents to those of the inputs `step.wrt`."""
         ...

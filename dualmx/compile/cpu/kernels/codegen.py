@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from jax.core import Tracer
 from jax.extend import core as jax_core
 
 from ....op.symbolic_sizes import size_source, sizes_source
@@ -110,7 +111,7 @@ class SourceWriter:
 
     def literal(self, value: Any) -> str:
         """Return the name of a constant array or scalar."""
-        if isinstance(value, jax_core.Tracer if hasattr(jax_core, "Tracer") else ()):
+        if isinstance(value, Tracer):
             raise Unsupported("a constant that is traced")
         array = np.asarray(value)
         if array.dtype.kind == "V" and array.dtype.name == "float0":

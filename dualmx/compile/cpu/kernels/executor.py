@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from ....graph.interpreter import run, run_vjp
-from ....graph.program import Gradient, Instr, Program, differentiate
+from ....graph.program import Alias, Gradient, Instr, Program, differentiate
 from ....graph.program_call import GradCall, ProgramCall
 from ....op.symbolic_sizes import Avals
 from . import primitives
@@ -71,7 +71,7 @@ class NumpyExecutor:
                     known.setdefault(slot, result)
             elif isinstance(step, Gradient):
                 known.update((out, known[group[0]]) for out, group in zip(step.outs, step.targets, strict=True))
-            else:
+            elif isinstance(step, Alias):
                 known[step.out] = known[step.source]
 
     def _scalars(self, step: Instr, prepared: _StepKernel) -> list[Any]:

@@ -100,28 +100,22 @@ def _make_kernel(call: Call, wrt: tuple[int, ...], avals: Avals, pattern: Patter
         names = [f"d{k}" for k in range(len(sizes))]
         guards = [f"{n} == {size}" for n, size in zip(names, sizes, strict=True)]
         trace = SymbolicTrace(traces, names, guards, frozenset(range(len(sizes))))
-    return _kernel_of(trace, call.op.name)
+    return _kernel_of(trace)
 
 
 def _is_integer_dtype(dtype: np.dtype) -> bool:
     return not jnp.issubdtype(dtype, jnp.inexact)
 
 
-def _kernel_of(trace: SymbolicTrace, name: str) -> Kernel:
+def _kernel_of(trace: SymbolicTrace) -> Kernel:
     traces: _Traces = trace.result
     writer = SourceWriter()
     writer.add_function("run", traces.forward, trace.names)
     if traces.backward is not None:
         writer.add_function("pull", traces.backward, trace.names)
-    scope = {"np": np, "K": primitives, **writer.constants}
-    functions = define(
-        writer.source + "\nfunctions = (run, pull)"
-        if traces.backward is not None
-        else writer.source + "\nfunctions = (run, None)",
-        "functions",
-        scope,
-    )
-    return Kernel(guard_function(trace.names, trace.guards), *functions, traces.n_results, traces.floating)
+    source = writer.source + f"\nfunctions = (run, {'pull' if traces.backward is not None else None})"
+    run, pull = define(source, "functions", {"np": np, "K": primitives, **writer.constants})
+    return Kernel(guard_function(trace.names, trace.guards), run, pull, traces.n_results, traces.floating)
 
 
 def _traces(call: Call, wrt: tuple[int, ...], specs: Sequence[jax.ShapeDtypeStruct]) -> _Traces:

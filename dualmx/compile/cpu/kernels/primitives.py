@@ -39,7 +39,7 @@ def rsqrt(x: Any, out: Any = None) -> Any:
 def power(x: Any, y: Any) -> Any:
     """x ** y in the type of x; integers to negative powers are 0, but for those of 1 and -1."""
     if x.dtype.kind not in "iu" or np.asarray(y).dtype.kind == "u":
-        return np.power(x, y)
+        return np.power(x, y).astype(x.dtype)  # the exponent may be of another type
     odd = np.where(y % 2 == 0, x.dtype.type(1), x)
     small = np.where(np.abs(x) == 1, odd, x.dtype.type(0))
     return np.where(y < 0, small, np.power(x, np.maximum(y, 0))).astype(x.dtype)
