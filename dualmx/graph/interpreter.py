@@ -25,7 +25,7 @@ class Executor(Protocol):
         ...
 
 
-class DifferentiatingExecutor(Executor, Protocol):
+class VjpExecutor(Executor, Protocol):
     """How operators are executed and differentiated."""
 
     def vjp(self, step: Instr, ins: list[Any], has_integer_results: bool) -> tuple[Sequence[Any], VjpFn]:
