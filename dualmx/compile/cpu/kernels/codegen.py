@@ -603,3 +603,51 @@ def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
 @rule("cholesky")
 def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
     return w.let(f"K.cholesky({ins[0]})")
+
+
+@rule("lu")
+def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
+    return w.let_many(3, f"K.lu({ins[0]})")
+
+
+@rule("triangular_solve")
+def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
+    names = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")
+    flags = ",".join(f"{n}={bool(eqn.params[n])}" for n in names)
+    return w.let(f"K.triangular_solve({ins[0]},{ins[1]},{flags})")
+
+
+@rule("qr")
+def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
+    if eqn.params["pivoting"]:
+        raise Unsupported("qr with pivoting")
+    return w.let_many(2, f"K.qr({ins[0]},{eqn.params['full_matrices']})")
+
+
+@rule("svd")
+def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
+    p = eqn.params
+    if p["subset_by_index"] is not None:
+        raise Unsupported("svd of a subset")
+    return w.let_many(len(eqn.outvars), f"K.svd({ins[0]},{p['full_matrices']},{p['compute_uv']})")
+
+
+@rule("eigh")
+def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
+    if eqn.params["subset_by_index"] is not None:
+        raise Unsupported("eigh of a subset")
+    return w.let_many(2, f"K.eigh({ins[0]},{eqn.params['lower']})")
+
+
+@rule("fft")
+def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
+    kind = getattr(eqn.params["fft_type"], "name", str(eqn.params["fft_type"]))
+    return w.let(f"K.fft({ins[0]},{kind!r},{sizes_source(eqn.params['fft_lengths'])})")
+
+
+@rule("custom_linear_solve")
+def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
+    counts = eqn.params["const_lengths"]
+    start = counts.matvec + counts.vecmat
+    end = start + counts.solve
+    return w.inline(eqn.params["jaxprs"].solve, [*ins[start:end], *ins[end + counts.transpose_solve :]])

@@ -512,15 +512,97 @@ def _convolution(
     return result.astype(dtype, copy=False)
 
 
+# -- matrices, by the LAPACK that jaxlib calls too
+
+
+def _each_matrix(fn: Callable[..., tuple[Any, ...]], *arrays: Any) -> tuple[Any, ...]:
+    """The results of a function of matrices, for each of stacks of them."""
+    batch = arrays[0].shape[:-2]
+    if not batch:
+        return fn(*arrays)
+    stacks = [a.reshape((-1, *a.shape[-2:])) for a in arrays]
+    if not len(stacks[0]):  # of no matrix the results have the shapes of one
+        like = fn(*[np.ones(a.shape[-2:], a.dtype) + np.eye(*a.shape[-2:], dtype=a.dtype) for a in arrays])
+        return tuple([np.empty((*batch, *r.shape), r.dtype) for r in like])
+    results = [fn(*one) for one in zip(*stacks, strict=True)]
+    return tuple([np.stack(parts).reshape((*batch, *parts[0].shape)) for parts in zip(*results, strict=True)])
+
+
 def cholesky(x: Any) -> Any:
     """The lower Cholesky factor of the symmetric part; NaN where there is none."""
-    symmetric = (x + np.swapaxes(x, -1, -2)) * x.dtype.type(0.5)
-    try:
-        return np.linalg.cholesky(symmetric)
-    except np.linalg.LinAlgError:
-        if x.ndim == 2:
-            return np.full_like(x, np.nan)
-        return np.stack([cholesky(one) for one in symmetric]) if len(symmetric) else np.empty_like(x)
+
+    def one(matrix: Any) -> tuple[Any]:
+        try:
+            return (np.linalg.cholesky(matrix),)
+        except np.linalg.LinAlgError:
+            return (np.full_like(matrix, np.nan),)
+
+    return _each_matrix(one, (x + np.swapaxes(x, -1, -2)) * x.dtype.type(0.5))[0]
+
+
+def lu(x: Any) -> tuple[Any, Any, Any]:
+    """Both factors in one matrix, the pivots, and the permutation that they make."""
+    from scipy.linalg import lapack
+
+    def one(matrix: Any) -> tuple[Any, Any, Any]:
+        (getrf,) = lapack.get_lapack_funcs(("getrf",), (matrix,))
+        factors, pivots, _ = getrf(matrix)
+        order = np.arange(matrix.shape[0], dtype=np.int32)
+        for row, other in enumerate(pivots):
+            order[[row, other]] = order[[other, row]]
+        return factors, pivots.astype(np.int32), order
+
+    return _each_matrix(one, x)
+
+
+def triangular_solve(
+    a: Any, b: Any, left_side: bool, lower: bool, transpose_a: bool, conjugate_a: bool, unit_diagonal: bool
+) -> Any:
+    """The solution x of op(a) x = b, or of x op(a) = b."""
+    from scipy.linalg import lapack
+
+    def one(a: Any, b: Any) -> tuple[Any]:
+        (trtrs,) = lapack.get_lapack_funcs(("trtrs",), (a, b))
+        a = a.conj() if conjugate_a and not transpose_a else a
+        how = (2 if conjugate_a else 1) if transpose_a else 0
+        if left_side:
+            return (trtrs(a, b, lower=lower, trans=how, unitdiag=unit_diagonal)[0],)
+        if conjugate_a and transpose_a:
+            a, how = a.conj(), 1
+        return (trtrs(a, b.T, lower=lower, trans=1 - how, unitdiag=unit_diagonal)[0].T,)
+
+    return _each_matrix(one, a, b)[0]
+
+
+def qr(x: Any, full_matrices: bool) -> tuple[Any, Any]:
+    """The orthogonal and the upper triangular factor."""
+    q, r = np.linalg.qr(x, "complete" if full_matrices else "reduced")
+    return q, r
+
+
+def svd(x: Any, full_matrices: bool, compute_uv: bool) -> tuple[Any, ...]:
+    """Singular values, and with `compute_uv` the vectors of both sides."""
+    if not compute_uv:
+        return (np.linalg.svd(x, full_matrices, False),)
+    u, values, vt = np.linalg.svd(x, full_matrices)
+    return values, u, vt
+
+
+def eigh(x: Any, lower: bool) -> tuple[Any, Any]:
+    """Eigenvectors and ascending eigenvalues of a symmetric matrix."""
+    values, vectors = np.linalg.eigh(x, "L" if lower else "U")
+    return vectors, values
+
+
+def fft(x: Any, kind: str, lengths: Sizes) -> Any:
+    """The transform over the last axes; `kind` is `FFT`, `IFFT`, `RFFT` or `IRFFT`."""
+    axes = tuple(range(-len(lengths), 0))
+    transform = {"FFT": np.fft.fftn, "IFFT": np.fft.ifftn, "RFFT": np.fft.rfftn, "IRFFT": np.fft.irfftn}[kind]
+    wide = x.dtype in (np.float64, np.complex128)
+    result = transform(x, lengths, axes)
+    if kind == "IRFFT":
+        return result.astype(np.float64 if wide else np.float32, copy=False)
+    return result.astype(np.complex128 if wide else np.complex64, copy=False)
 
 
 # -- random numbers: threefry2x32 ("Parallel Random Numbers: As Easy as 1, 2, 3", Salmon et al., 2011), as JAX uses it
