@@ -63,7 +63,7 @@ def test_shapes_at_other_sizes_are_those_of_a_trace(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", INFERRED)
 def test_shapes_of_all_samples_at_many_sizes(name):
-    for sample in all_samples()[name][:4]:
+    for sample in all_samples()[name][:2]:
         for got, want in answers(sample, lambda n: 2 * n, lambda n: 3 * n + 1, lambda n: max(2, n - 1)):
             assert got == want
 
