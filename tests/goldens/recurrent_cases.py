@@ -43,11 +43,15 @@ PAIRS += [
     (c, how) for c in sorted(CELLS) for how in ("list", "lengths") if c != "rnn" and (c, how) != ("unfused", "lengths")
 ]
 
+# With names of their own: counted ones depend on what was made before.
 CONVOLUTIONS: dict[str, Any] = {
-    "conv1d_rnn": lambda c: (c.Conv1DRNNCell((3, 6), 4, 3, 3), (2, 3, 6)),
-    "conv2d_lstm": lambda c: (c.Conv2DLSTMCell((2, 5, 4), 3, 3, (3, 1), i2h_pad=1), (2, 2, 5, 4)),
-    "conv2d_gru": lambda c: (c.Conv2DGRUCell((2, 5, 5), 3, 2, 3, i2h_dilate=2, activation="relu"), (2, 2, 5, 5)),
-    "conv3d_lstm": lambda c: (c.Conv3DLSTMCell((1, 3, 3, 3), 2, 2, 1), (1, 1, 3, 3, 3)),
+    "conv1d_rnn": lambda c: (c.Conv1DRNNCell((3, 6), 4, 3, 3, prefix="conv_rnn0_"), (2, 3, 6)),
+    "conv2d_lstm": lambda c: (c.Conv2DLSTMCell((2, 5, 4), 3, 3, (3, 1), i2h_pad=1, prefix="conv_lstm0_"), (2, 2, 5, 4)),
+    "conv2d_gru": lambda c: (
+        c.Conv2DGRUCell((2, 5, 5), 3, 2, 3, i2h_dilate=2, activation="relu", prefix="conv_gru0_"),
+        (2, 2, 5, 5),
+    ),
+    "conv3d_lstm": lambda c: (c.Conv3DLSTMCell((1, 3, 3, 3), 2, 2, 1, prefix="conv_lstm1_"), (1, 1, 3, 3, 3)),
 }
 
 
