@@ -226,6 +226,32 @@ def cold(options: Options) -> list[Row]:
     return [Row(label, ours / theirs, 1.0, 0.7, at_least=False, note=note)]
 
 
+def shapes(options: Options) -> list[Row]:
+    """A size never met before, by turns and without caches; CPU time."""
+    path = str(ROOT / "benchmarks" / "shapes.py")
+    contestants = {
+        "compiled": (sys.executable, "dualmx", {"DUALMX_TIER": "xla", "DUALMX_CACHE_DIR": ""}),
+        "not compiled": (sys.executable, "dualmx", {"DUALMX_TIER": "numpy", "DUALMX_CACHE_DIR": ""}),
+        "jax.jit": (sys.executable, "jax", {}),
+    }
+    if options.oracle:
+        contestants["MXNet"] = (options.oracle, "mxnet", {})
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in contestants}
+    for _ in range(3):
+        for name, (python, library, extra) in contestants.items():
+            command = [python, path, library]
+            done = subprocess.run(command, capture_output=True, text=True, env=environment(**extra), check=True)
+            found[name].append(json.loads(done.stdout))
+    rows = []
+    for label, gate in (("forward", 0.5), ("gradient", 1.0)):
+        times = {name: statistics.median(run[label] for run in runs) for name, runs in found.items()}
+        note = ", ".join(f"{name} {ms:.2f} ms" for name, ms in times.items())
+        for name, bound in (("compiled", None), ("not compiled", gate)):
+            row = Row(f"a new size, {label}, {name}", times[name], bound, None, "ms", at_least=False, note=note)
+            rows.append(row)
+    return rows
+
+
 def eager(options: Options) -> list[Row]:
     """A chain of 100 operators, read at the end."""
     rows = []
@@ -276,6 +302,7 @@ MEASURES: dict[str, Callable[[Options], list[Row]]] = {
     "first_step": first_step,
     "importing": importing,
     "cold": cold,
+    "shapes": shapes,
     "eager": eager,
     "accuracy": accuracy,
 }
