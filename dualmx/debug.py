@@ -62,12 +62,14 @@ class _CompileRecorder(Listener):
 
 
 def statistics() -> dict[str, Any]:
-    """Return the engine's counts since import: programs compiled and run, new steps, buffers copied to
-    be kept, failures.
+    """Return the engine's counts since import.
+
+    These are programs compiled and run, runs without compiling (`numpy_runs`), new steps, buffers copied to be kept,
+    and failures.
 
     Example:
         >>> sorted(statistics())
-        ['compile_seconds', 'compiles', 'failures', 'flushes', 'kept_copies', 'misses']
+        ['compile_seconds', 'compiles', 'failures', 'flushes', 'kept_copies', 'misses', 'numpy_runs']
     """
     return {name: getattr(counters, name) for name in counters.__slots__}
 
