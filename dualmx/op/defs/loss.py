@@ -271,7 +271,7 @@ def SoftmaxOutput(
         grad_scale, ignore_label, multi_output, use_ignore, preserve_shape, normalization, out_grad, smooth_alpha
     )
     if label.shape != data.shape:
-        n, _, positions = (int(v) for v in jax.eval_shape(lambda x: _rows(x, p), data).shape)
+        n, _, positions = jax.eval_shape(lambda x: _rows(x, p), data).shape
         if math.prod(label.shape) != n * positions or label.ndim == 0:
             raise ArgumentError(
                 f"SoftmaxOutput: label has shape {label.shape}: expected {n * positions} class numbers for data "
