@@ -28,7 +28,7 @@ from ..graph.program import Alias, program_of_prefix
 from ..graph.trie import LEAF, State, Value, trie
 from ..op.lowering_context import device_axis, lowering_on, lowering_on_platform
 from .cpu.kernels.codegen import Unsupported
-from .cpu.kernels.executor import NumpyExecutor
+from .cpu.kernels.executor import NumpyExecutor, ProgramKernels
 from .cpu.onednn.ffi_handlers import available
 from .cpu.onednn.rewrite import REWRITE_RULES, materialize_once
 from .cpu.transpose_sinking import sink_transposes
@@ -229,13 +229,13 @@ class NumpyExecutable(Executable):
         Unsupported: an operator has no kernel.
     """
 
-    __slots__ = ("_ctx", "_executor", "_program")
+    __slots__ = ("_ctx", "_kernels", "_program")
 
     def __init__(self, steps: Sequence[State], wanted: Sequence[Value], ctx: Context):
         self._ctx = ctx
         self._program = program_of_prefix(steps, wanted)
         leaves = [(s.out.shape, s.out.dtype) for s in steps if s.kind == LEAF]
-        self._executor = NumpyExecutor(self._program, leaves)
+        self._kernels = ProgramKernels(self._program, leaves)
         super().__init__(steps, wanted, (), (), ctx, ())
 
     def _compile(
@@ -249,9 +249,9 @@ class NumpyExecutable(Executable):
         return self._run
 
     def _run(self, *args: Any) -> list[Any]:
-        executor, offset = self._executor, self.has_runtime + self.has_keys
+        offset = self.has_runtime + self.has_keys
         keys = args[self.has_runtime] if self.has_keys else ()
-        executor.runtime, executor.key = (args[0] if self.has_runtime else ()), keys.__getitem__
+        executor = NumpyExecutor(self._kernels, keys.__getitem__, args[0] if self.has_runtime else ())
         with np.errstate(all="ignore"):
             results = run(self._program, [np.asarray(x) for x in args[offset:]], executor)
         counters.numpy_runs += 1

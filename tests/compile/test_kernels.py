@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -295,3 +298,23 @@ def test_memory_of_dead_values_is_used_again_and_that_of_views_is_not():
 
     lines = source_of(reads_a_view_later, x)[0]
     assert "np.exp" in lines and "out=" not in lines
+
+
+@pytest.mark.usefixtures("numpy_tier")
+def test_threads_run_one_program_with_numbers_of_their_own():
+    trie.clear()
+    x = nd.array(np.ones((4, 3)))
+    found: dict[int, set[float]] = {}
+
+    def work(n: int) -> None:
+        found[n] = {float((x * n + n).sum().asscalar()) for _ in range(200)}
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(2, 8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(120)
+    sys.setswitchinterval(before)
+    assert found == {n: {24.0 * n} for n in range(2, 8)}

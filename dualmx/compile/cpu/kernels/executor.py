@@ -21,6 +21,7 @@ class _StepKernel:
     """An operator of a program with its kernel, or a nested program with those of its operators.
 
     Attributes:
+        runtime: the runtime scalars that the call holds itself.
         shapes: shape and dtype of every result.
     """
 
@@ -31,7 +32,6 @@ class _StepKernel:
         self.shapes = call.infer(tuple(avals))
         self.runtime = [np.float32(v) for v in call.op.runtime_values(call.params)]
         self.kernel: Kernel | None = None
-        self.inner: NumpyExecutor | None = None
         if isinstance(call, GradCall):
             if step.wrt:
                 raise Unsupported("a gradient of a gradient")
@@ -43,30 +43,23 @@ class _StepKernel:
         else:
             self.kernel, self.sizes = kernel_for(call, step.wrt, avals)
             return
-        self.inner = NumpyExecutor(self.program, avals)
+        self.inner = ProgramKernels(self.program, avals)
 
 
-class NumpyExecutor:
-    """Operators as functions on NumPy arrays, chosen once for the shapes of a program.
-
-    Args:
-        program: the program that it executes.
-        avals: shape and dtype of the inputs.
+class ProgramKernels:
+    """The kernels of a program, chosen once for the shapes of its inputs.
 
     Raises:
         Unsupported: an operator has no kernel.
     """
 
     def __init__(self, program: Program, avals: Avals):
-        # The key of a number, and the runtime scalars; None if calls hold their own.
-        self.key: Callable[[int], Any] = lambda number: None
-        self.runtime: Sequence[Any] | None = None
-        self._kernels: dict[int, _StepKernel] = {}
         self._program = program  # whose steps are known by their identity
+        self._steps: dict[int, _StepKernel] = {}
         known = dict(enumerate(avals))
         for step in program.steps:
             if isinstance(step, Instr):
-                prepared = self._kernels[id(step)] = _StepKernel(step, [known[slot] for slot in step.ins])
+                prepared = self._steps[id(step)] = _StepKernel(step, [known[slot] for slot in step.ins])
                 for slot, result in zip(step.outs, prepared.shapes, strict=True):
                     known.setdefault(slot, result)
             elif isinstance(step, Gradient):
@@ -74,32 +67,48 @@ class NumpyExecutor:
             elif isinstance(step, Alias):
                 known[step.out] = known[step.source]
 
+    def of_step(self, step: Instr) -> _StepKernel:
+        """Return the kernel of a step."""
+        return self._steps[id(step)]
+
+
+class NumpyExecutor:
+    """Operators as functions on NumPy arrays, for one run of a program.
+
+    Args:
+        kernels: those of the program.
+        key: the random key of a number.
+        runtime: the runtime scalars; None if the calls hold their own.
+    """
+
+    __slots__ = ("_kernels", "_key", "_runtime")
+
+    def __init__(self, kernels: ProgramKernels, key: Callable[[int], Any], runtime: Sequence[Any] | None):
+        self._kernels, self._key, self._runtime = kernels, key, runtime
+
     def _scalars(self, step: Instr, prepared: _StepKernel) -> list[Any]:
         call, first = step.call, step.first_runtime
-        runtime = prepared.runtime if self.runtime is None else [self.runtime[first + i] for i in range(call.n_runtime)]
-        return [*runtime, *[self.key(step.first_key + i) for i in range(call.n_keys)]]
+        runtime = prepared.runtime if self._runtime is None else self._runtime[first : first + call.n_runtime]
+        return [*runtime, *[self._key(step.first_key + i) for i in range(call.n_keys)]]
 
     def _enter(self, step: Instr, prepared: _StepKernel) -> NumpyExecutor:
         """Return the executor of a nested program, with its keys and scalars."""
-        inner, scalars = prepared.inner, self._scalars(step, prepared)
-        assert inner is not None
+        scalars = self._scalars(step, prepared)
         if isinstance(prepared.call, GradCall):
             n = prepared.call.n_runtime
-            inner.runtime, inner.key = scalars[:n], scalars[n:].__getitem__
-        elif scalars:
-            inner.key = lambda number: primitives.fold_in(scalars[0], number)
-        return inner
+            return NumpyExecutor(prepared.inner, scalars[n:].__getitem__, scalars[:n])
+        return NumpyExecutor(prepared.inner, lambda number: primitives.fold_in(scalars[0], number), None)
 
     def apply(self, step: Instr, ins: list[Any]) -> Sequence[Any]:
         """Return the results of a step."""
-        prepared = self._kernels[id(step)]
+        prepared = self._kernels.of_step(step)
         if prepared.kernel is None:
             return run(prepared.program, ins, self._enter(step, prepared))
         return prepared.kernel.run(prepared.sizes, *ins, *self._scalars(step, prepared))
 
     def vjp(self, step: Instr, ins: list[Any], has_integer_results: bool) -> tuple[Sequence[Any], Any]:
         """Return the results, and the function from their cotangents (None for zero) to those of inputs `wrt`."""
-        prepared = self._kernels[id(step)]
+        prepared = self._kernels.of_step(step)
         if prepared.kernel is None:
             return run_vjp(prepared.program, ins, step.wrt, self._enter(step, prepared))
         kernel, sizes = prepared.kernel, prepared.sizes
