@@ -107,6 +107,7 @@ class Executable:
         saved_steps: recorded steps that must be kept for a later backward.
         is_multi_process: other processes take part.
         output_index: for each tuple of wanted values met so far, where they stand in the results.
+        promotion: counts the runs until another executable takes its place; None if none does.
     """
 
     __slots__ = (
@@ -121,6 +122,7 @@ class Executable:
         "passthrough_leaves",
         "output_index",
         "is_multi_process",
+        "promotion",
     )
 
     def __init__(
@@ -140,6 +142,7 @@ class Executable:
         self.constant_outputs: Any = ()
         self.passthrough_leaves: tuple[int, ...] = ()
         self.output_index: Any = None
+        self.promotion: Any = None
         self.is_multi_process = getattr(ctx, "remote", False)
         self.call = self._compile(steps, last, ctx, leaf_shardings, group) if wanted else None
 
@@ -229,13 +232,13 @@ class NumpyExecutable(Executable):
         Unsupported: an operator has no kernel.
     """
 
-    __slots__ = ("_ctx", "_kernels", "_program")
+    __slots__ = ("_ctx", "_program", "kernels")
 
     def __init__(self, steps: Sequence[State], wanted: Sequence[Value], ctx: Context):
         self._ctx = ctx
         self._program = program_of_prefix(steps, wanted)
         leaves = [(s.out.shape, s.out.dtype) for s in steps if s.kind == LEAF]
-        self._kernels = ProgramKernels(self._program, leaves)
+        self.kernels = ProgramKernels(self._program, leaves)
         super().__init__(steps, wanted, (), (), ctx, ())
 
     def _compile(
@@ -251,7 +254,7 @@ class NumpyExecutable(Executable):
     def _run(self, *args: Any) -> list[Any]:
         offset = self.has_runtime + self.has_keys
         keys = args[self.has_runtime] if self.has_keys else ()
-        executor = NumpyExecutor(self._kernels, keys.__getitem__, args[0] if self.has_runtime else ())
+        executor = NumpyExecutor(self.kernels, keys.__getitem__, args[0] if self.has_runtime else ())
         with np.errstate(all="ignore"):
             results = run(self._program, [np.asarray(x) for x in args[offset:]], executor)
         counters.numpy_runs += 1
@@ -277,7 +280,7 @@ def make_executable(
 ) -> Executable:
     """Return the executable of a program in the tier that `DUALMX_TIER` names; what tier 0 lacks is compiled."""
     on_one_cpu = group is None and ctx.mesh is None and not getattr(ctx, "remote", False)
-    if knobs.TIER.read() == "numpy" and wanted and on_one_cpu and device_of(ctx).platform == "cpu":
+    if knobs.TIER.read() != "xla" and wanted and on_one_cpu and device_of(ctx).platform == "cpu":
         try:
             return NumpyExecutable(steps, wanted, ctx)
         except Unsupported:

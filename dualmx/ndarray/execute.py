@@ -6,16 +6,18 @@ import sys
 import time
 import weakref
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..compile.devices import copy_buffer, device_put, jax_from_numpy_nocopy, wait_or_raise_lost
 from ..compile.events import counters, listeners
-from ..compile.executable import Executable, make_executable
+from ..compile.executable import Executable, NumpyExecutable, make_executable
 from ..compile.multi_device import DeviceGroup, group_of, group_over_processes
+from ..compile.promotion import promotion_of
 from ..core import knobs, process
 from ..core.errors import MXNetError
 from ..core.process import fork_guard
@@ -135,6 +137,8 @@ def _execute(traces: Sequence[Trace], lives: Sequence[list[Handle]], processes: 
         if group is None:
             key: Any = values[0]
             exe = state.programs.get(key) or _find_covering_executable(state, key) or _compile(traces, key, key)
+            if exe.promotion is not None:
+                exe = _next_run(exe, traces)
             started = time.perf_counter() if listeners else 0.0
             results = [run_executable(exe, first)]
         else:
@@ -382,8 +386,22 @@ def _compile(
 ) -> Executable:
     """Compile the program of traces, one for each context, that yields `wanted` of the first; keep it under `key`."""
     fork_guard.require_compute()
-    tr, state = traces[0], traces[0].state
-    steps = steps_of(state)
+    exe = _plan(traces, key, wanted, group)(make_executable)
+    if isinstance(exe, NumpyExecutable):
+        exe.promotion = promotion_of(exe)
+    traces[0].state.programs[key] = exe
+    return exe
+
+
+def _plan(
+    traces: Sequence[Trace], key: Any, wanted: Sequence[Value], group: DeviceGroup | None = None
+) -> Callable[[Callable[..., Executable]], Executable]:
+    """Return what makes the executable of a program, by a function that takes the arguments of `Executable`.
+
+    It holds nothing of the traces, whose arrays may be gone when it is called.
+    """
+    tr, ctx = traces[0], traces[0].ctx
+    steps = steps_of(tr.state)
     entries, kept = live_tape(steps, wanted)
     unique = list(dict.fromkeys((*wanted, *kept)))
     leaves = [s.out for s in steps if s.kind == LEAF]
@@ -394,18 +412,35 @@ def _compile(
     computed = [v for v in unique if v not in apart]
     donate, paired = _pair_common_donations(traces, leaves, computed, {resolve_alias(v) for v in passed})
     # On a mesh a buffer fits only if it is cut alike, which is not known before compiling.
-    scratch, recycled = ([], []) if tr.ctx.mesh else _match_dead_buffers(tr, [v for v in computed if v not in paired])
+    scratch, recycled = ([], []) if ctx.mesh else _match_dead_buffers(tr, [v for v in computed if v not in paired])
     rest = [v for v in computed if v not in paired and v not in recycled]
     # XLA aliases donated inputs to outputs of equal type in order: pairs first, in the order of their leaves.
     order = [*paired, *recycled, *rest]
-    exe = make_executable(steps, order, donate, scratch, tr.ctx, [_multi_device_sharding(d) for d in tr.leaves], group)
-    exe.constant_outputs = tuple(constants)
-    exe.passthrough_leaves = tuple(at[resolve_alias(v)] for v in passed)
-    exe.outputs = (*order, *constants, *passed)
-    exe.saved_steps = entries
-    exe.output_index = {key: tuple(exe.outputs.index(v) for v in wanted)}
-    state.programs[key] = exe
-    return exe
+    shardings = [_multi_device_sharding(d) for d in tr.leaves]
+
+    def make(executable: Callable[..., Executable]) -> Executable:
+        exe = executable(steps, order, donate, scratch, ctx, shardings, group)
+        exe.constant_outputs = tuple(constants)
+        exe.passthrough_leaves = tuple(at[resolve_alias(v)] for v in passed)
+        exe.outputs = (*order, *constants, *passed)
+        exe.saved_steps = entries
+        exe.output_index = {key: tuple(exe.outputs.index(v) for v in wanted)}
+        return exe
+
+    return make
+
+
+def _next_run(exe: Executable, traces: Sequence[Trace]) -> Executable:
+    """Count a run of a program that may be promoted; returns what runs it now, and from now on."""
+    wanted = next(iter(exe.output_index))
+    made = exe.promotion.next_run(lambda: partial(_plan(traces, wanted, wanted), Executable))
+    if made is None:
+        return exe
+    programs = traces[0].state.programs
+    for key in [key for key, other in list(programs.items()) if other is exe]:
+        made.output_index[key] = tuple(made.outputs.index(v) for v in key)
+        programs[key] = made
+    return made
 
 
 def resolve_alias(v: Value) -> Value:

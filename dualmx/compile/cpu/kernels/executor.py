@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,13 +24,15 @@ class _StepKernel:
     Attributes:
         runtime: the runtime scalars that the call holds itself.
         shapes: shape and dtype of every result.
+        largest_bytes: size of the largest input or result.
     """
 
-    __slots__ = ("call", "kernel", "sizes", "runtime", "shapes", "program", "inner")
+    __slots__ = ("call", "kernel", "sizes", "runtime", "shapes", "largest_bytes", "program", "inner")
 
     def __init__(self, step: Instr, avals: Avals):
         call = self.call = step.call
         self.shapes = call.infer(tuple(avals))
+        self.largest_bytes = max([math.prod(s) * d.itemsize for s, d in (*avals, *self.shapes)], default=0)
         self.runtime = [np.float32(v) for v in call.op.runtime_values(call.params)]
         self.kernel: Kernel | None = None
         if isinstance(call, GradCall):
@@ -66,6 +69,18 @@ class ProgramKernels:
                 known.update((out, known[group[0]]) for out, group in zip(step.outs, step.targets, strict=True))
             elif isinstance(step, Alias):
                 known[step.out] = known[step.source]
+
+    def work(self) -> tuple[int, int]:
+        """Return how many statements a run executes, and how many bytes their results have, about."""
+        lines = n_bytes = 0
+        for step in self._steps.values():
+            if step.kernel is None:
+                inner = step.inner.work()
+                lines, n_bytes = lines + inner[0], n_bytes + inner[1]
+            else:
+                lines += step.kernel.n_lines
+                n_bytes += step.kernel.n_lines * step.largest_bytes
+        return lines, n_bytes
 
     def of_step(self, step: Instr) -> _StepKernel:
         """Return the kernel of a step."""

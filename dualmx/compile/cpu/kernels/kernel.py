@@ -39,6 +39,7 @@ class Kernel(NamedTuple):
         pull: `(sizes, *residuals, *cotangents of floating results)` to the gradients; None without a VJP.
         n_results: number of results.
         floating: positions of the results that have cotangents.
+        n_lines: number of statements, of both functions.
     """
 
     guard: Callable[[Sizes], bool]
@@ -46,6 +47,7 @@ class Kernel(NamedTuple):
     pull: Callable[..., tuple[Any, ...]] | None
     n_results: int
     floating: tuple[int, ...]
+    n_lines: int
 
 
 class _Traces(NamedTuple):
@@ -115,7 +117,9 @@ def _kernel_of(trace: SymbolicTrace) -> Kernel:
         writer.add_function("pull", traces.backward, trace.names)
     source = writer.source + f"\nfunctions = (run, {'pull' if traces.backward is not None else None})"
     run, pull = define(source, "functions", {"np": np, "K": primitives, **writer.constants})
-    return Kernel(guard_function(trace.names, trace.guards), run, pull, traces.n_results, traces.floating)
+    return Kernel(
+        guard_function(trace.names, trace.guards), run, pull, traces.n_results, traces.floating, writer.n_lines
+    )
 
 
 def _traces(call: Call, wrt: tuple[int, ...], specs: Sequence[jax.ShapeDtypeStruct]) -> _Traces:

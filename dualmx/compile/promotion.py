@@ -1,0 +1,76 @@
+"""Promotion: a program that has run often enough on NumPy arrays is compiled, and the compiled one takes its place.
+
+When it does follows from counts of its work and never from clocks: the same script gives the same bits every time, on a
+busy machine as on an idle one, and in every process of a job.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from ..core import knobs
+from .executable import Executable, NumpyExecutable
+
+# Measured with LeNet and an LSTM language model on two cores; the decision needs the order of magnitude only.
+_COMPILE_US, _COMPILE_LINE_US = 25_000.0, 4_000.0  # microseconds: of any program, and for each statement more
+_LINE_US, _BYTE_US = 1.0, 0.00025  # microseconds that a compiled program saves for each statement, and each byte
+_MAX_RUNS = 1_000_000
+
+
+def promotion_run(executable: NumpyExecutable) -> int:
+    """Return the run from which a program is used compiled: when what it could have saved is what compiling costs.
+
+    This rule costs at most twice as much as knowing the number of runs beforehand. See "Competitive Snoopy Caching"
+    (Karlin et al., 1988).
+    """
+    if knobs.PROMOTE_AT.is_set():
+        return knobs.PROMOTE_AT.integer(1)
+    lines, n_bytes = executable.kernels.work()
+    saved = _LINE_US * lines + _BYTE_US * n_bytes
+    return min(2 + int((_COMPILE_US + _COMPILE_LINE_US * lines) / max(saved, 1e-3)), _MAX_RUNS)
+
+
+def promotion_of(executable: NumpyExecutable) -> Promotion | None:
+    """Return what counts the runs of a program, None if it is never compiled."""
+    return Promotion(promotion_run(executable)) if knobs.TIER.read() == "auto" else None
+
+
+class Promotion:
+    """The way of one program from NumPy arrays to XLA.
+
+    It is compiled in a thread from half of the way on, and waited for at its end.
+    """
+
+    __slots__ = ("run", "_runs", "_lock", "_thread", "_made", "_error")
+
+    def __init__(self, run: int):
+        self.run, self._runs = run, 0
+        self._lock = threading.Lock()  # threads that record the same program count together
+        self._thread: threading.Thread | None = None
+        self._made: Executable | None = None
+        self._error: Exception | None = None
+
+    def next_run(self, compile_later: Callable[[], Callable[[], Executable]]) -> Executable | None:
+        """Count a run; returns the compiled program if it is to be used from now on.
+
+        Args:
+            compile_later: looks at what is recorded now, and returns the function that compiles the program.
+        """
+        with self._lock:
+            self._runs += 1
+            if self._thread is None and self._runs >= max(1, self.run // 2):
+                self._thread = threading.Thread(target=self._compile, args=(compile_later(),), name="dualmx-compile")
+                self._thread.start()
+            if self._runs < self.run or self._thread is None:
+                return None
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._made
+
+    def _compile(self, make: Callable[[], Executable]) -> None:
+        try:
+            self._made = make()
+        except Exception as e:
+            self._error = e

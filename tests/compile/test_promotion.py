@@ -1,0 +1,124 @@
+"""Programs that start on NumPy arrays are compiled after a number of runs that follows from counts."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import dualmx as mx
+from dualmx import autograd, nd
+from dualmx.compile.events import counters
+from dualmx.compile.executable import NumpyExecutable
+from dualmx.compile.promotion import promotion_run
+from dualmx.graph.trie import trie
+from dualmx.ndarray.recorder import local
+
+
+@pytest.fixture(autouse=True)
+def auto_tier(monkeypatch):
+    """Begin with nothing known, and compile what has run three times."""
+    trie.clear()
+    monkeypatch.setenv("DUALMX_TIER", "auto")
+    monkeypatch.setenv("DUALMX_PROMOTE_AT", "3")
+    yield
+    trie.clear()
+
+
+def train(steps: int) -> list[tuple[bytes, int]]:
+    """Weights after every step of a small regression, and how many programs were compiled until then."""
+    trie.clear()
+    mx.random.seed(1)
+    x, w = nd.array(np.sin(np.arange(40)).reshape(8, 5)), nd.random.normal(shape=(5, 3))
+    velocity = nd.zeros((5, 3))
+    w.attach_grad()
+    before, found = counters.compiles, []
+    for _ in range(steps):
+        with autograd.record():
+            loss = (nd.tanh(nd.dot(x, w)) ** 2).sum()
+        loss.backward()
+        velocity[:] = 0.9 * velocity - 0.1 * w.grad
+        w[:] = w + velocity
+        found.append((w.asnumpy().tobytes(), counters.compiles - before))
+    return found
+
+
+def test_a_step_is_compiled_at_its_third_run():
+    compiled = [n for _, n in train(6)]
+    assert compiled[0] == 0 and compiled[-1] == compiled[3] > 0
+
+
+def test_results_agree_and_the_same_script_gives_the_same_bits(monkeypatch):
+    found = [train(6) for _ in range(3)]
+    assert found[0] == found[1] == found[2]
+    monkeypatch.setenv("DUALMX_TIER", "xla")
+    for (mine, _), (compiled, _) in zip(found[0], train(6), strict=True):
+        np.testing.assert_allclose(np.frombuffer(mine, "f4"), np.frombuffer(compiled, "f4"), rtol=1e-5, atol=1e-6)
+
+
+def test_gradients_pass_through_values_read_before_and_after():
+    for _ in range(5):
+        x = nd.array([1.0, 2.0, 3.0])
+        x.attach_grad()
+        with autograd.record():
+            y = x * x
+            assert y.asnumpy().tolist() == [1.0, 4.0, 9.0]
+            z = (y * 3).sum()
+        z.backward()
+        assert x.grad.asnumpy().tolist() == [6.0, 12.0, 18.0]
+
+
+def test_fewer_results_are_read_than_at_first():
+    for attempt in range(6):
+        x = nd.array([1.0, 2.0])
+        a, b = x + 1, x * 2
+        if attempt % 2:
+            del a
+        else:
+            assert a.asnumpy().tolist() == [2.0, 3.0]
+        assert b.asnumpy().tolist() == [2.0, 4.0]
+
+
+def test_arrays_that_were_overwritten_are_right_before_and_after():
+    w, seen = nd.ones((64, 64)), []
+    for _ in range(6):
+        view = w[1]
+        w += 1
+        seen.append((float(w[0, 0].asscalar()), float(view[0].asscalar())))
+    assert seen == [(n, n) for n in (2.0, 3.0, 4.0, 5.0, 6.0, 7.0)]
+
+
+def test_threads_count_together():
+    x = nd.array(np.arange(4.0))
+    found: list[list[float]] = []
+
+    def work():
+        found.extend((nd.exp(x * 0) + x).asnumpy().tolist() for _ in range(4))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(120)
+    assert found == [[1.0, 2.0, 3.0, 4.0]] * 16
+
+
+def executable_of(array) -> NumpyExecutable:
+    """What computed a pending array."""
+    state = local.trace.state
+    array.wait_to_read()
+    (found,) = set(state.programs.values())
+    assert isinstance(found, NumpyExecutable)
+    return found
+
+
+def test_the_run_follows_from_the_work(monkeypatch):
+    monkeypatch.delenv("DUALMX_PROMOTE_AT")
+    small, large = nd.ones((2, 2)), nd.ones((2000, 500))
+    tiny = executable_of(nd.tanh(small * 2))
+    heavy = executable_of(nd.tanh(large * 2))
+    assert promotion_run(heavy) < 200 < 2_000 < promotion_run(tiny)
+    assert promotion_run(tiny) == promotion_run(tiny)
+    trie.clear()
+    assert promotion_run(executable_of(nd.tanh(nd.ones((2, 2)) * 2))) == promotion_run(tiny)
