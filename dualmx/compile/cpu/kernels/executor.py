@@ -15,7 +15,7 @@ from ....graph.program_call import GradCall, ProgramCall
 from ....op.symbolic_sizes import Avals
 from . import primitives
 from .codegen import Unsupported
-from .kernel import Kernel, kernel_for
+from .kernel import Kernel, constant_kernel, kernel_for
 
 
 class _StepKernel:
@@ -43,6 +43,11 @@ class _StepKernel:
             self.program = call.program_for([jax.ShapeDtypeStruct(s, d) for s, d in avals])
             if step.wrt:
                 self.program = differentiate(self.program, step.wrt)
+        elif call.op.traits.fill is not None:
+            # A call for each shape: a trace of each would cost more than all else.
+            (shape, dtype), value = self.shapes[0], call.op.traits.fill(call.params)
+            self.kernel, self.sizes = constant_kernel(shape, dtype, value), ()
+            return
         else:
             self.kernel, self.sizes = kernel_for(call, step.wrt, avals)
             return

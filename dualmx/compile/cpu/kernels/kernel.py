@@ -85,6 +85,11 @@ def kernel_for(call: Call, wrt: tuple[int, ...], avals: Avals) -> tuple[Kernel, 
     return kernel, sizes
 
 
+def constant_kernel(shape: tuple[int, ...], dtype: np.dtype, value: Any) -> Kernel:
+    """Return the kernel of a call that yields one number everywhere."""
+    return Kernel(lambda sizes: True, lambda sizes: (np.full(shape, value, dtype),), None, 1, (), 1)
+
+
 def _make_kernel(call: Call, wrt: tuple[int, ...], avals: Avals, pattern: Pattern, sizes: Sizes) -> Kernel:
     if call.joint or call.op.dynamic or any(_is_integer_dtype(avals[k][1]) for k in wrt):
         raise Unsupported(call.op.name)
