@@ -412,8 +412,10 @@ def _plan(
     computed = [v for v in unique if v not in apart]
     donate, paired = _pair_common_donations(traces, leaves, computed, {resolve_alias(v) for v in passed})
     # On a mesh a buffer fits only if it is cut alike, which is not known before compiling.
-    scratch, recycled = ([], []) if ctx.mesh else _match_dead_buffers(tr, [v for v in computed if v not in paired])
-    rest = [v for v in computed if v not in paired and v not in recycled]
+    overwriting = set(paired)
+    scratch, recycled = ([], []) if ctx.mesh else _match_dead_buffers(tr, [v for v in computed if v not in overwriting])
+    overwriting.update(recycled)
+    rest = [v for v in computed if v not in overwriting]
     # XLA aliases donated inputs to outputs of equal type in order: pairs first, in the order of their leaves.
     order = [*paired, *recycled, *rest]
     shardings = [_multi_device_sharding(d) for d in tr.leaves]
@@ -476,31 +478,32 @@ def _pair_donations(
     tr: Trace, leaves: list[Value], outs: list[Value], kept: set[Value]
 ) -> tuple[list[int], list[Value]]:
     """Pair leaves that were overwritten with the outputs that overwrite them."""
-    donate, paired = [], []
+    donate: list[int] = []
+    paired: list[Value] = []
+    free = set(outs)
     for i, v in enumerate(leaves):
         r = tr.overwritten_by.get(v)
         h = r() if r is not None else None
         if h is None or v in kept or h._trace is not tr:
             continue
         new = h._value
-        if new in outs and new not in paired and new.aval is v.aval and new.state is not v.state:
+        if new in free and new.aval is v.aval and new.state is not v.state:
             donate.append(i)
             paired.append(new)
+            free.remove(new)
     return donate, paired
 
 
 def _match_dead_buffers(tr: Trace, outs: list[Value]) -> tuple[list[Value], list[Value]]:
     """Match buffers to recycle with outputs of the same shape and dtype."""
-    scratch, recycled = [], []
+    free: dict[Any, deque[Value]] = {}
+    for v in outs:
+        free.setdefault((v.shape, v.dtype), deque()).append(v)
+    recycled = []
     for d in tr.dead_buffers:
-        if type(d) is np.ndarray:
-            continue
-        for v in outs:
-            if v not in recycled and v.shape == d.shape and v.dtype == d.dtype:
-                scratch.append(v.aval)
-                recycled.append(v)
-                break
-    return scratch, recycled
+        if type(d) is not np.ndarray and (same := free.get((d.shape, d.dtype))):
+            recycled.append(same.popleft())
+    return [v.aval for v in recycled], recycled
 
 
 def read_from_other_thread(tr: Trace, h: Handle) -> Any:
