@@ -104,6 +104,8 @@ def run_vjp(program: Program, inputs: Sequence[Any], wrt: Sequence[int], executo
 
     That takes one cotangent for each output, None for zero.
     """
+    if spec.is_on:
+        spec.verify(program)
     env = dict(enumerate(inputs))
     vjp_fns = _run_steps(program.steps, env, executor, program.avals)
     path = tuple(reversed(vjp_fns))

@@ -253,14 +253,12 @@ def trace_symbolically(
     body: Callable[[list[jax.ShapeDtypeStruct]], _T],
     pattern: Pattern,
     sizes: tuple[int, ...],
-    fixed: frozenset[int] = frozenset(),
 ) -> SymbolicTrace:
     """Trace a body for inputs of a pattern, with as many sizes free as it allows.
 
     Args:
         body: takes the abstract inputs.
         pattern, sizes: see `pattern_of`.
-        fixed: numbers of sizes that are constants from the start.
 
     Raises:
         NotSymbolic: it needs all sizes, or this JAX has no symbols that can decide.
@@ -273,7 +271,7 @@ def trace_symbolically(
         if not _is_installed:
             _install_decisions()
             _is_installed = True
-    return _run_apart(lambda: _trace_freely(body, pattern, sizes, fixed))
+    return _run_apart(lambda: _trace_freely(body, pattern, sizes))
 
 
 def _run_apart(fn: Callable[[], _T]) -> _T:
@@ -299,32 +297,36 @@ def _run_apart(fn: Callable[[], _T]) -> _T:
 
 
 def _trace_freely(
-    body: Callable[[list[jax.ShapeDtypeStruct]], _T], pattern: Pattern, sizes: tuple[int, ...], fixed: frozenset[int]
+    body: Callable[[list[jax.ShapeDtypeStruct]], _T], pattern: Pattern, sizes: tuple[int, ...]
 ) -> SymbolicTrace:
-    use_as_index = False
-    while True:
-        try:
-            return _trace_once(body, pattern, sizes, fixed, use_as_index)
-        except MXNetError:
-            raise
-        except Exception as e:
-            if use_as_index or len(fixed) == len(sizes):
-                raise NotSymbolic(str(e)) from None
-            found = _trace_with_few_fixed(body, pattern, sizes, fixed)
-            if found is not None:
-                return found
-            use_as_index = True
+    """Trace with all sizes free, else with one or two fixed, else with those that are used as numbers fixed."""
+    try:
+        return _trace_once(body, pattern, sizes, frozenset(), False)
+    except MXNetError:
+        raise
+    except Exception as e:
+        if not sizes:
+            raise NotSymbolic(str(e)) from None
+    found = _trace_with_few_fixed(body, pattern, sizes)
+    if found is not None:
+        return found
+    try:
+        return _trace_once(body, pattern, sizes, frozenset(), True)
+    except MXNetError:
+        raise
+    except Exception as e:
+        raise NotSymbolic(str(e)) from None
 
 
 def _trace_with_few_fixed(
-    body: Callable[[list[jax.ShapeDtypeStruct]], _T], pattern: Pattern, sizes: tuple[int, ...], fixed: frozenset[int]
+    body: Callable[[list[jax.ShapeDtypeStruct]], _T], pattern: Pattern, sizes: tuple[int, ...]
 ) -> SymbolicTrace | None:
-    """Trace with one more constant size, or two; None if that is not enough."""
-    free = [k for k in range(len(sizes)) if k not in fixed]
-    choices = itertools.chain(itertools.combinations(free, 1), itertools.combinations(free, 2))
-    for more in itertools.islice(choices, _MAX_FIXED_TRIALS):
+    """Trace with one constant size, or two; None if that is not enough."""
+    numbers = range(len(sizes))
+    choices = itertools.chain(itertools.combinations(numbers, 1), itertools.combinations(numbers, 2))
+    for fixed in itertools.islice(choices, _MAX_FIXED_TRIALS):
         try:
-            return _trace_once(body, pattern, sizes, fixed.union(more), False)
+            return _trace_once(body, pattern, sizes, frozenset(fixed), False)
         except Exception:  # noqa: S112 - a body may raise anything where a size is not a number
             continue
     return None

@@ -317,3 +317,16 @@ def test_threads_run_one_program_with_numbers_of_their_own():
         t.join(120)
     sys.setswitchinterval(before)
     assert found == {n: {24.0 * n} for n in range(2, 8)}
+
+
+def test_a_body_for_several_platforms_runs_as_on_the_cpu():
+    def add(n):
+        return lambda x: x + n
+
+    def fn(x):
+        return jax.lax.platform_dependent(x, tpu=add(1), cpu=add(2), default=add(3))
+
+    writer = SourceWriter()
+    writer.add_function("run", jax.make_jaxpr(fn)(np.float32(0)), [])
+    run = define(writer.source, "run", {"np": np, "K": primitives, **writer.constants})
+    assert run((), np.float32(5)) == (7.0,)
