@@ -101,6 +101,7 @@ def test_what_stores_are_made_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [n for n in sys.modules if n.startswith(("pyspark", "dualmx.spark.ml"))]:
         monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr(spark, "ml", raising=False)  # `from . import ml` takes the attribute of an earlier import
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(
         mx.MXNetError, match=r"spark.KerasEstimator needs the package pyspark: pip install 'dualmx\[spark\]'"
