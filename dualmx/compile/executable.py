@@ -1,4 +1,4 @@
-"""Executables: programs compiled ahead of time, or run operator by operator on NumPy arrays; the persistent cache.
+"""Executables: programs compiled ahead of time, and the persistent cache.
 
 Donation pairs each output with the buffer that it replaces. The cache is on only while dualmx compiles.
 
@@ -27,13 +27,11 @@ from ..graph.interpreter import JaxExecutor, run
 from ..graph.program import Alias, program_of_prefix
 from ..graph.trie import LEAF, State, Value, trie
 from ..op.lowering_context import device_axis, lowering_on, lowering_on_platform
-from .cpu.kernels.codegen import Unsupported
-from .cpu.kernels.executor import NumpyExecutor, ProgramKernels
 from .cpu.onednn.ffi_handlers import available
 from .cpu.onednn.rewrite import REWRITE_RULES, materialize_once
 from .cpu.transpose_sinking import sink_transposes
 from .cpu.xla_workarounds import has_broadcast_dot, has_remat
-from .devices import accepts_numpy, device_of, jax_from_numpy_nocopy, quiet_jax_logging, sharding_of, x64
+from .devices import device_of, quiet_jax_logging, sharding_of, x64
 from .events import CompileEvent, counters, listeners
 from .multi_device import AXIS, DeviceGroup
 
@@ -223,71 +221,6 @@ class Executable:
         return compiled
 
 
-class NumpyExecutable(Executable):
-    """A program that runs operator by operator on NumPy arrays, with the interface of a compiled one.
-
-    Nothing is donated to it. Its results are NumPy memory that nobody writes any more, but for types that JAX narrows.
-
-    Raises:
-        Unsupported: an operator has no kernel.
-    """
-
-    __slots__ = ("_ctx", "_program", "kernels")
-
-    def __init__(self, steps: Sequence[State], wanted: Sequence[Value], ctx: Context):
-        self._ctx = ctx
-        self._program = program_of_prefix(steps, wanted)
-        leaves = [(s.out.shape, s.out.dtype) for s in steps if s.kind == LEAF]
-        self.kernels = ProgramKernels(self._program, leaves)
-        super().__init__(steps, wanted, (), (), ctx, ())
-
-    def _compile(
-        self,
-        steps: Sequence[State],
-        last: State,
-        ctx: Context,
-        leaf_shardings: Sequence[Any],
-        group: DeviceGroup | None,
-    ) -> Any:
-        return self._run
-
-    def _run(self, *args: Any) -> list[Any]:
-        offset = self.has_runtime + self.has_keys
-        keys = args[self.has_runtime] if self.has_keys else ()
-        executor = NumpyExecutor(self.kernels, keys.__getitem__, args[0] if self.has_runtime else ())
-        with np.errstate(all="ignore"):
-            results = run(self._program, [np.asarray(x) for x in args[offset:]], executor)
-        counters.numpy_runs += 1
-        return [self._to_data(x) for x in results]
-
-    def _to_data(self, value: Any) -> Any:
-        """Return memory of its own, as arrays hold it."""
-        x = np.asarray(value)
-        if not (x.flags.c_contiguous and x.flags.owndata):
-            x = np.array(x, order="C")
-        x.flags.writeable = False
-        return x if accepts_numpy(x, self._ctx) else jax_from_numpy_nocopy(x, self._ctx)
-
-
-def make_executable(
-    steps: Sequence[State],
-    wanted: Sequence[Value],
-    donate: Sequence[int],
-    scratch: Sequence[Value],
-    ctx: Context,
-    leaf_shardings: Sequence[Any],
-    group: DeviceGroup | None = None,
-) -> Executable:
-    """Return the executable of a program in the tier that `DUALMX_TIER` names; what tier 0 lacks is compiled."""
-    on_one_cpu = group is None and ctx.mesh is None and not getattr(ctx, "remote", False)
-    if knobs.TIER.read() != "xla" and wanted and on_one_cpu and device_of(ctx).platform == "cpu":
-        try:
-            return NumpyExecutable(steps, wanted, ctx)
-        except Unsupported:
-            pass  # it is compiled
-    return Executable(steps, wanted, donate, scratch, ctx, leaf_shardings, group)
-
-
 def _scalar_input_types(last: State) -> list[tuple[tuple[int, ...], Any]]:
     """Shapes and types of the runtime scalars and random keys of a program, where it has any."""
     runtime = [((last.n_runtime,), np.float32)] if last.n_runtime else []
@@ -326,4 +259,4 @@ def _compiled(lowered: Any, platform: str, jaxpr: Any) -> Any:
         return lowered.compile()
 
 
-__all__ = ["Executable", "compiler_options", "export_stablehlo", "make_executable"]
+__all__ = ["Executable", "compiler_options", "export_stablehlo"]

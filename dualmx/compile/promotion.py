@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ..core import knobs
-from .executable import Executable, NumpyExecutable
+from .executable import Executable
+
+if TYPE_CHECKING:
+    from .numpy_executable import NumpyExecutable
 
 # Measured with LeNet and an LSTM language model on two cores; the decision needs the order of magnitude only.
 _COMPILE_US, _COMPILE_LINE_US = 25_000.0, 4_000.0  # microseconds: of any program, and for each statement more

@@ -15,9 +15,9 @@ import numpy as np
 
 from ..compile.devices import copy_buffer, device_put, jax_from_numpy_nocopy, wait_or_raise_lost
 from ..compile.events import counters, listeners
-from ..compile.executable import Executable, NumpyExecutable, make_executable
+from ..compile.executable import Executable
 from ..compile.multi_device import DeviceGroup, group_of, group_over_processes
-from ..compile.promotion import promotion_of
+from ..compile.tiers import make_executable
 from ..core import knobs, process
 from ..core.errors import MXNetError
 from ..core.process import fork_guard
@@ -387,8 +387,6 @@ def _compile(
     """Compile the program of traces, one for each context, that yields `wanted` of the first; keep it under `key`."""
     fork_guard.require_compute()
     exe = _plan(traces, key, wanted, group)(make_executable)
-    if isinstance(exe, NumpyExecutable):
-        exe.promotion = promotion_of(exe)
     traces[0].state.programs[key] = exe
     return exe
 

@@ -10,7 +10,7 @@ import pytest
 import dualmx as mx
 from dualmx import autograd, nd
 from dualmx.compile.events import counters
-from dualmx.compile.executable import NumpyExecutable
+from dualmx.compile.numpy_executable import NumpyExecutable
 from dualmx.compile.promotion import promotion_run
 from dualmx.graph.trie import trie
 from dualmx.ndarray.recorder import local

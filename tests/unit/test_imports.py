@@ -129,3 +129,8 @@ def test_import_loads_no_optional_module() -> None:
     code = "import sys, json, dualmx, dualmx.spark; print(json.dumps(sorted({m.split('.')[0] for m in sys.modules})))"
     loaded = set(json.loads(run_python(code)))
     assert not loaded & {"flax", "optax", "graphviz", "matplotlib", "torch", "pandas", "pyspark", "pyarrow"}
+
+
+def test_import_loads_no_kernels() -> None:
+    code = "import sys, json, dualmx; print(json.dumps([m for m in sys.modules if 'cpu.kernels' in m]))"
+    assert json.loads(run_python(code)) == []

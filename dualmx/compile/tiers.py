@@ -1,0 +1,40 @@
+"""Tiers: whether a program runs operator by operator on NumPy arrays or is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..core import knobs
+from ..core.context import Context
+from ..graph.trie import State, Value
+from .devices import device_of
+from .executable import Executable
+from .multi_device import DeviceGroup
+from .promotion import promotion_of
+
+
+def make_executable(
+    steps: Sequence[State],
+    wanted: Sequence[Value],
+    donate: Sequence[int],
+    scratch: Sequence[Value],
+    ctx: Context,
+    leaf_shardings: Sequence[Any],
+    group: DeviceGroup | None = None,
+) -> Executable:
+    """Return the executable of a program in the tier that `DUALMX_TIER` names; what tier 0 lacks is compiled."""
+    on_one_cpu = group is None and ctx.mesh is None and not getattr(ctx, "remote", False)
+    if knobs.TIER.read() != "xla" and wanted and on_one_cpu and device_of(ctx).platform == "cpu":
+        # Deferred: a process that runs no program needs no kernels, and generating them takes longer to import.
+        from .cpu.kernels.codegen import Unsupported
+        from .numpy_executable import NumpyExecutable
+
+        try:
+            executable = NumpyExecutable(steps, wanted, ctx)
+        except Unsupported:
+            pass  # it is compiled
+        else:
+            executable.promotion = promotion_of(executable)
+            return executable
+    return Executable(steps, wanted, donate, scratch, ctx, leaf_shardings, group)
