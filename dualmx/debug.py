@@ -6,21 +6,24 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from .compile.events import CompileEvent, Listener, counters, format_where, listeners
+from .compile.events import CompileEvent, Listener, ProgramEvent, counters, format_where, listeners
 from .core.errors import MXNetError
 from .ndarray.explain import explain
 from .ndarray.recorder import local
 from .ndarray.save_load import waitall
 
-_MAX_DESCRIBED = 10  # compilations that an error describes
+_MAX_DESCRIBED = 10  # programs that an error describes
 
 
 @contextlib.contextmanager
 def assert_compiles(n: int) -> Iterator[None]:
-    """Raise unless exactly `n` programs are compiled in this scope (pending work of this thread included).
+    """Raise unless exactly `n` programs are built in this scope (pending work of this thread included).
+
+    A program is built when its operations or the shapes of its inputs are met for the first time: it is compiled, or
+    prepared to run on NumPy arrays. When such a program is compiled after some runs, it is not a new one.
 
     Raises:
-        AssertionError: another number was compiled; the text says how many, where they were recorded, and why.
+        AssertionError: another number was built; the text says how many, where they were recorded, and why.
 
     Example:
         >>> import dualmx as mx
@@ -35,7 +38,7 @@ def assert_compiles(n: int) -> Iterator[None]:
         [1.0, 1.0]
     """
     waitall()
-    seen = _CompileRecorder()
+    seen = _BuildRecorder()
     listeners.append(seen)
     try:
         yield
@@ -46,19 +49,25 @@ def assert_compiles(n: int) -> Iterator[None]:
         details = "".join(seen.lines[:_MAX_DESCRIBED])
         more = len(seen.lines) - _MAX_DESCRIBED
         details += f"\n  and {more} more; see DUALMX_DEBUG=1" if more > 0 else ""
-        raise AssertionError(f"expected {n} compiled programs in this scope, {len(seen.lines)} were compiled{details}")
+        raise AssertionError(f"expected {n} new programs in this scope, {len(seen.lines)} were built{details}")
 
 
-class _CompileRecorder(Listener):
-    """Notes each compilation."""
+class _BuildRecorder(Listener):
+    """Notes each program that is built."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def compiled(self, event: CompileEvent) -> None:
+    def prepared(self, event: ProgramEvent) -> None:
         """Note the last line of the program and the reason."""
-        operations = sum(s.call is not None for s in event.steps)
-        self.lines.append(f"\n  {operations} operations, the last at {format_where(event.where)}: {event.reason}")
+        self.lines.append(
+            f"\n  {event.n_operations} operations, the last at {format_where(event.where)}: {event.reason}"
+        )
+
+    def compiled(self, event: CompileEvent) -> None:
+        """Note a program that is new."""
+        if not event.is_promotion:
+            self.prepared(event)
 
 
 def statistics() -> dict[str, Any]:

@@ -50,8 +50,22 @@ def _forget_programs() -> Iterator[None]:
     yield
     _tests_run += 1
     if _tests_run % _EVERY == 0:
-        trie.clear()
-        for ctx, tr in list(local.traces.items()):
-            if tr.state.depth == 0:  # else its first program would not be known to the next one
-                local.new_trace(ctx)
+        forget_programs()
         jax.clear_caches()
+
+
+def forget_programs() -> None:
+    """Begin as a new process does: no program is known."""
+    trie.clear()
+    for ctx, tr in list(local.traces.items()):
+        if tr.state.depth == 0:  # else its first program would not be known to the next one
+            local.new_trace(ctx)
+
+
+@pytest.fixture
+def xla_tier(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Compile every program at its first run, for tests of what XLA is given and makes."""
+    monkeypatch.setenv("DUALMX_TIER", "xla")
+    forget_programs()
+    yield
+    forget_programs()

@@ -18,26 +18,47 @@ def format_where(where: tuple[str, int] | None) -> str:
 
 
 @dataclass(frozen=True)
-class CompileEvent:
-    """One compilation.
+class ProgramEvent:
+    """A program was built: compiled, or prepared to run on NumPy arrays.
 
     Attributes:
-        steps: the recorded steps; `results`, `donated`: how many results it yields and buffers it takes over.
+        steps: the recorded steps; `results`: how many results it yields.
         reason: why no earlier executable fitted.
-        traced, lowered, compiled: JAX's stages, for the program's texts.
         start, seconds: on the clock of `time.perf_counter`.
     """
 
     steps: Sequence[State]
     results: int
-    donated: int
     reason: str
-    where: tuple[str, int] | None
+    start: float
+    seconds: float
+
+    @property
+    def where(self) -> tuple[str, int] | None:
+        """The last line of the user that recorded it."""
+        return next((s.user_line for s in reversed(self.steps) if s.user_line), None)
+
+    @property
+    def n_operations(self) -> int:
+        """How many operations were recorded."""
+        return sum(s.call is not None for s in self.steps)
+
+
+@dataclass(frozen=True)
+class CompileEvent(ProgramEvent):
+    """One compilation.
+
+    Attributes:
+        donated: how many buffers the program takes over.
+        traced, lowered, compiled: JAX's stages, for the program's texts.
+        is_promotion: the program is not new: it ran on NumPy arrays until now.
+    """
+
+    donated: int
     traced: Any
     lowered: Any
     compiled: Any
-    start: float
-    seconds: float
+    is_promotion: bool
 
 
 class Listener:
@@ -49,8 +70,11 @@ class Listener:
 
     measures = False
 
+    def prepared(self, event: ProgramEvent) -> None:
+        """A program was prepared to run on NumPy arrays."""
+
     def compiled(self, event: CompileEvent) -> None:
-        """A program was compiled."""
+        """A program was compiled, perhaps in a thread of its own."""
 
     def executed(self, state: State, began: float, started: float, results: Sequence[Any]) -> None:
         """The program of the prefix `state` was handed to its device (which may still be computing).
@@ -69,21 +93,30 @@ class DebugPrinter(Listener):
     def __init__(self, level: int):
         self.level = level
 
+    def prepared(self, event: ProgramEvent) -> None:
+        """Print the size and the reason, and from level 2 on the program."""
+        self._print_program(
+            event, f"prepared {event.n_operations} operations, {event.results} results without compiling"
+        )
+
     def compiled(self, event: CompileEvent) -> None:
         """Print the size, the reason, and from level 2 on the program's texts."""
-        operations = sum(s.call is not None for s in event.steps)
-        debug_print(
-            f"compiled {operations} operations, {event.results} results, {event.donated} donated in "
-            f"{event.seconds * 1e3:.0f} ms (last recorded at {format_where(event.where)}); reason: {event.reason}"
-        )
-        if self.level >= 2:
-            for s in event.steps:
-                debug_print(f"  {s.kind:8} {s.call or ''} {list(s.ins)} -> {list(s.outs)}  {format_where(s.user_line)}")
+        size = f"{event.n_operations} operations, {event.results} results, {event.donated} donated"
+        self._print_program(event, f"compiled {size}")
         if self.level >= 3:
             debug_print(f"jaxpr: {event.traced.jaxpr}")
         if self.level >= 4:
             debug_print(f"lowered: {event.lowered.as_text()}")
             debug_print(f"compiled: {event.compiled.as_text()}")
+
+    def _print_program(self, event: ProgramEvent, what: str) -> None:
+        debug_print(
+            f"{what} in {event.seconds * 1e3:.0f} ms (last recorded at {format_where(event.where)}); "
+            f"reason: {event.reason}"
+        )
+        if self.level >= 2:
+            for s in event.steps:
+                debug_print(f"  {s.kind:8} {s.call or ''} {list(s.ins)} -> {list(s.outs)}  {format_where(s.user_line)}")
 
     def executed(self, state: State, began: float, started: float, results: Sequence[Any]) -> None:
         """Print one line."""

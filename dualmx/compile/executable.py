@@ -106,6 +106,9 @@ class Executable:
         is_multi_process: other processes take part.
         output_index: for each tuple of wanted values met so far, where they stand in the results.
         promotion: counts the runs until another executable takes its place; None if none does.
+
+    Args:
+        promoted_at: the run from which it takes the place of another executable; 0 if it is the first.
     """
 
     __slots__ = (
@@ -132,6 +135,7 @@ class Executable:
         ctx: Context,
         leaf_shardings: Sequence[Any],
         group: DeviceGroup | None = None,
+        promoted_at: int = 0,
     ):
         last = steps[-1]
         self.outputs, self.donate, self.donated_types = tuple(wanted), tuple(donate), tuple(scratch)
@@ -142,7 +146,7 @@ class Executable:
         self.output_index: Any = None
         self.promotion: Any = None
         self.is_multi_process = getattr(ctx, "remote", False)
-        self.call = self._compile(steps, last, ctx, leaf_shardings, group) if wanted else None
+        self.call = self._compile(steps, last, ctx, leaf_shardings, group, promoted_at) if wanted else None
 
     def _compile(
         self,
@@ -151,6 +155,7 @@ class Executable:
         ctx: Context,
         leaf_shardings: Sequence[Any],
         group: DeviceGroup | None,
+        promoted_at: int,
     ) -> Any:
         began = time.perf_counter()
         leaves = [s.out for s in steps if s.kind == LEAF]
@@ -211,13 +216,21 @@ class Executable:
         if seconds > 0.2:  # a small one leaves little behind
             process.trim()
         if listeners:
-            reason, results, donated = cache_miss_reason(last), len(self.outputs), len(taken)
-            where = next((s.user_line for s in reversed(steps) if s.user_line), None)
-            # a copy: a listener may remove itself while it is told
-            for w in list(listeners):
-                w.compiled(
-                    CompileEvent(steps, results, donated, reason, where, traced, lowered, compiled, began, seconds)
-                )
+            reason = f"run {promoted_at} is the first that uses it compiled" if promoted_at else cache_miss_reason(last)
+            event = CompileEvent(
+                steps,
+                len(self.outputs),
+                reason,
+                began,
+                seconds,
+                len(taken),
+                traced,
+                lowered,
+                compiled,
+                bool(promoted_at),
+            )
+            for w in list(listeners):  # a copy: a listener may remove itself while it is told
+                w.compiled(event)
         return compiled
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..core.context import Context
+from ..graph.explain import cache_miss_reason
 from ..graph.interpreter import run
 from ..graph.program import program_of_prefix
 from ..graph.trie import LEAF, State, Value
 from .cpu.kernels.executor import NumpyExecutor, ProgramKernels
 from .devices import accepts_numpy, jax_from_numpy_nocopy
-from .events import counters
+from .events import ProgramEvent, counters, listeners
 from .executable import Executable
 from .multi_device import DeviceGroup
 
@@ -30,11 +32,17 @@ class NumpyExecutable(Executable):
     __slots__ = ("_ctx", "_program", "kernels")
 
     def __init__(self, steps: Sequence[State], wanted: Sequence[Value], ctx: Context):
+        began = time.perf_counter()
         self._ctx = ctx
         self._program = program_of_prefix(steps, wanted)
         leaves = [(s.out.shape, s.out.dtype) for s in steps if s.kind == LEAF]
         self.kernels = ProgramKernels(self._program, leaves)
         super().__init__(steps, wanted, (), (), ctx, ())
+        if listeners:
+            reason = cache_miss_reason(steps[-1])
+            event = ProgramEvent(steps, len(self.outputs), reason, began, time.perf_counter() - began)
+            for w in list(listeners):
+                w.prepared(event)
 
     def _compile(
         self,
@@ -43,6 +51,7 @@ class NumpyExecutable(Executable):
         ctx: Context,
         leaf_shardings: Sequence[Any],
         group: DeviceGroup | None,
+        promoted_at: int,
     ) -> Any:
         return self._run
 

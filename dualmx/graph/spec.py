@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from ..core import knobs
 from ..core.errors import MXNetError
+from ..op.registry import Call
 from .program import Alias, Gradient, Instr, Program, Step
 from .trie import Value
 
@@ -38,6 +40,13 @@ def verify(program: Program) -> None:
     _require(program.outputs, known, "the outputs")
     if len(program.writes) > len(program.outputs) or any(not 0 <= i < program.n_inputs for i in program.writes):
         raise ProgramError(f"the program writes to {program.writes} of {program.n_inputs} inputs")
+
+
+def verify_results(call: Call, results: Sequence[Any], avals: Sequence[tuple[tuple[int, ...], Any]]) -> None:
+    """Raise `ProgramError` unless the results of a call have the shapes and dtypes that were inferred."""
+    found = [(x.shape, x.dtype) for x in results]
+    if found != list(avals):
+        raise ProgramError(f"{call!r}: results {found} were inferred to be {list(avals)}")
 
 
 def _verify_steps(

@@ -433,7 +433,8 @@ def _plan(
 def _next_run(exe: Executable, traces: Sequence[Trace]) -> Executable:
     """Count a run of a program that may be promoted; returns what runs it now, and from now on."""
     wanted = next(iter(exe.output_index))
-    made = exe.promotion.next_run(lambda: partial(_plan(traces, wanted, wanted), Executable))
+    promoted = partial(Executable, promoted_at=exe.promotion.run)
+    made = exe.promotion.next_run(lambda: partial(_plan(traces, wanted, wanted), promoted))
     if made is None:
         return exe
     programs = traces[0].state.programs

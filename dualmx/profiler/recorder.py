@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from ..compile.events import CompileEvent, Listener, format_where
+from ..compile.events import CompileEvent, Listener, ProgramEvent, format_where
 from ..graph.trie import BACKWARD, OP, State, steps_of
 from ..op.registry import Call
 
@@ -141,16 +141,23 @@ class Recorder(Listener):
 
     # -- what the engine tells
 
+    def prepared(self, event: ProgramEvent) -> None:
+        """Record that a program was prepared, and the reason."""
+        self._note_build("prepare", event, {})
+
     def compiled(self, event: CompileEvent) -> None:
         """Record a compilation and its reason."""
+        self._note_build("compile", event, {"donated": event.donated})
+
+    def _note_build(self, kind: str, event: ProgramEvent, more: dict[str, Any]) -> None:
         details = {
             "reason": event.reason,
             "where": format_where(event.where),
-            "operations": sum(s.call is not None for s in event.steps),
+            "operations": event.n_operations,
             "results": event.results,
-            "donated": event.donated,
+            **more,
         }
-        self.span("compile", "compile", event.start, event.start + event.seconds, details)
+        self.span(kind, kind, event.start, event.start + event.seconds, details)
 
     def executed(self, state: State, began: float, started: float, results: Sequence[Any]) -> None:
         """Wait for the program, so that its duration is known, and record it with the names of its operations."""

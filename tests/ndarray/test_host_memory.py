@@ -110,6 +110,7 @@ def test_other_threads_and_contexts_read_it() -> None:
     assert pinned.context == mx.cpu_pinned() and np.array_equal((pinned + 1).asnumpy(), X + 1)
 
 
+@pytest.mark.usefixtures("xla_tier")
 def test_one_program_serves_all_kinds_of_memory() -> None:
     class Programs(Listener):
         count = 0

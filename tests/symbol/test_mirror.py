@@ -70,6 +70,7 @@ def assert_alike(found: dict[str, np.ndarray], want: dict[str, np.ndarray]) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("xla_tier")
 def test_the_environment_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     want, whole = gradients(layers(), 2048)
     monkeypatch.setenv("MXNET_BACKWARD_DO_MIRROR", "1")
@@ -78,6 +79,7 @@ def test_the_environment_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert less < 0.7 * whole
 
 
+@pytest.mark.usefixtures("xla_tier")
 def test_an_attribute_asks_for_it() -> None:
     want, whole = gradients(layers(), 1536)
     found, less = gradients(layers(forced=True), 1536)
@@ -85,6 +87,7 @@ def test_an_attribute_asks_for_it() -> None:
     assert less < 0.7 * whole
 
 
+@pytest.mark.usefixtures("xla_tier")
 def test_hybridized_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     def step() -> tuple[list[np.ndarray], int]:
         mx.random.seed(5)

@@ -109,7 +109,7 @@ class SourceWriter:
                 needed.update(v for v in eqn.invars if not is_literal(v))
 
         def name_of(v: Any) -> str:
-            return self.literal(v.val) if is_literal(v) else names[v]
+            return self.literal(v.val, v.aval.dtype) if is_literal(v) else names[v]
 
         for eqn in reversed(live):
             write = RULES.get(eqn.primitive.name)
@@ -118,11 +118,11 @@ class SourceWriter:
             names.update(zip(eqn.outvars, write(self, eqn, [name_of(v) for v in eqn.invars]), strict=True))
         return [name_of(v) for v in jaxpr.outvars]
 
-    def literal(self, value: Any) -> str:
-        """Return the name of a constant array or scalar."""
+    def literal(self, value: Any, dtype: Any = None) -> str:
+        """Return the name of a constant array or scalar; numbers of Python have no dtype of their own."""
         if isinstance(value, Tracer):
             raise Unsupported("a constant that is traced")
-        array = np.asarray(value)
+        array = np.asarray(value, dtype if isinstance(value, (bool, int, float, complex)) else None)
         if array.dtype.kind == "V" and array.dtype.name == "float0":
             raise Unsupported("float0")
         return self.constant(array[()] if array.ndim == 0 else array)

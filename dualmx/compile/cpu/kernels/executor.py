@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from ....graph import spec
 from ....graph.interpreter import run, run_vjp
 from ....graph.program import Alias, Gradient, Instr, Program, differentiate
 from ....graph.program_call import GradCall, ProgramCall
@@ -31,6 +32,8 @@ class _StepKernel:
 
     def __init__(self, step: Instr, avals: Avals):
         call = self.call = step.call
+        if step.wrt and step.rematerialize:
+            raise Unsupported("a result that is made again to save memory")
         self.shapes = call.infer(tuple(avals))
         self.largest_bytes = max([math.prod(s) * d.itemsize for s, d in (*avals, *self.shapes)], default=0)
         self.runtime = [np.float32(v) for v in call.op.runtime_values(call.params)]
@@ -124,7 +127,10 @@ class NumpyExecutor:
         prepared = self._kernels.of_step(step)
         if prepared.kernel is None:
             return run(prepared.program, ins, self._enter(step, prepared))
-        return prepared.kernel.run(prepared.sizes, *ins, *self._scalars(step, prepared))
+        results = prepared.kernel.run(prepared.sizes, *ins, *self._scalars(step, prepared))
+        if spec.is_on:
+            spec.verify_results(step.call, results, prepared.shapes)
+        return results
 
     def vjp(self, step: Instr, ins: list[Any], has_integer_results: bool) -> tuple[Sequence[Any], Any]:
         """Return the results, and the function from their cotangents (None for zero) to those of inputs `wrt`."""
@@ -135,6 +141,8 @@ class NumpyExecutor:
         values = kernel.run(prepared.sizes, *ins, *self._scalars(step, prepared))
         outs, residuals = values[: kernel.n_results], values[kernel.n_results :]
         pull, shapes = kernel.pull, prepared.shapes
+        if spec.is_on:
+            spec.verify_results(step.call, outs, shapes)
         assert pull is not None
 
         def vjp_fn(cotangents: Sequence[Any]) -> Sequence[Any]:
