@@ -252,6 +252,29 @@ def shapes(options: Options) -> list[Row]:
     return rows
 
 
+def parameters(_: Options) -> list[Row]:
+    """Nets of many small layers against a jitted step; CPU time, without caches."""
+    path = str(ROOT / "benchmarks" / "parameters.py")
+    rows = []
+    for layers in (10, 100, 500):
+        # A process of its own for what only a fresh one shows.
+        alone = {
+            kind: json.loads(script(path, str(layers), kind, DUALMX_CACHE_DIR=""))[kind] for kind in ("hybrid", "jax")
+        }
+        steps = json.loads(script(path, str(layers), "all", DUALMX_CACHE_DIR=""))
+        for kind, gate in (("hybrid", 1.5), ("imperative", 3.0)):
+            (ours, wall), (theirs, their_wall) = ((steps[k]["step_cpu"], steps[k]["step"]) for k in (kind, "jax"))
+            note = f"{ours:.3g} against {theirs:.3g} ms; wall time {wall:.3g}, {their_wall:.3g}"
+            label = f"step of Dense x{layers}, {kind} / jitted"
+            rows.append(Row(label, ours / theirs, gate, None, at_least=False, note=note))
+        for what, name, unit in (("first step", "first_step_cpu", "s"), ("memory", "memory", "MB")):
+            ours, theirs = (alone[k][name] for k in ("hybrid", "jax"))
+            label = f"{what} of Dense x{layers}, hybrid / jitted"
+            note = f"{ours:.3g} against {theirs:.3g} {unit}"
+            rows.append(Row(label, ours / theirs, 1.5, None, at_least=False, note=note))
+    return rows
+
+
 def eager(options: Options) -> list[Row]:
     """A chain of 100 operators, read at the end."""
     rows = []
@@ -303,6 +326,7 @@ MEASURES: dict[str, Callable[[Options], list[Row]]] = {
     "importing": importing,
     "cold": cold,
     "shapes": shapes,
+    "parameters": parameters,
     "eager": eager,
     "accuracy": accuracy,
 }

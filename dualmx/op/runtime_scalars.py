@@ -2,14 +2,16 @@
 
 `Op.runtime_form` makes of a call the form that takes its scalars as float32 inputs. A call keeps its usual
 form where float32 would not be exact, or where a parameter is wrong: then the usual form raises the error.
+
+`SharedScalars` makes of a call that takes a scalar for each of many arrays the form that takes each number once.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -113,3 +115,79 @@ def typed(number: jax.Array, dtype: Any) -> jax.Array:
     inside = jnp.clip(number, -FLOAT32_EXACT_INTS, FLOAT32_EXACT_INTS).astype(jnp.int64).astype(dtype)
     ends = jnp.where(number <= least, jnp.asarray(least, dtype), inside)
     return jnp.where(number >= most, jnp.asarray(most, dtype), ends)
+
+
+class _SharedCall(NamedTuple):
+    """A form of a call.
+
+    Attributes:
+        call: it, with each distinct number once.
+        which: for each list, which of its distinct numbers every element is.
+        firsts: for each list, where the distinct numbers come first.
+    """
+
+    call: Call
+    which: Mapping[str, Sequence[int]]
+    firsts: Mapping[str, Sequence[int]]
+
+
+class SharedScalars:
+    """The form of a call in which equal numbers of its lists of runtime scalars are one input.
+
+    XLA compiles formulas that read the same number once, and those that read numbers of their own one by one. Numbers
+    that once differed stay apart, so that a call has few forms.
+
+    Args:
+        call: a call with lists of runtime scalars.
+    """
+
+    _forms: ClassVar[dict[Op, Op]] = {}
+
+    def __init__(self, call: Call):
+        self._plain = call
+        self._lists = [n for n in call.op.runtime if call.op.params[n].vector]
+        self._current = self._share({n: (0,) * len(call.params[n]) for n in self._lists})
+
+    def _share(self, which: Mapping[str, tuple[int, ...]]) -> _SharedCall:
+        params = dict(self._plain.params)
+        firsts = {n: [at.index(k) for k in range(max(at) + 1)] for n, at in which.items()}
+        for n in self._lists:
+            params[n] = tuple([params[n][i] for i in firsts[n]])
+            params[f"{n}_which"] = which[n]
+        return _SharedCall(self._form(self._plain.op).bind(params), which, firsts)
+
+    def _form(self, plain: Op) -> Op:
+        made = self._forms.get(plain)
+        if made is None:
+            lists = tuple(self._lists)
+
+            def body(*data: Any, **given: Any) -> Any:
+                for n in lists:
+                    numbers = given[n]
+                    given[n] = tuple([numbers[i] for i in given.pop(f"{n}_which")])
+                return plain.fn(*data, **given)
+
+            fields = dict(plain.params)
+            fields.update((f"{n}_which", ParamField(f"{n}_which", tuple, tuple, REQUIRED)) for n in lists)
+            made = Op(f"{plain.name}_shared", body, plain.inputs, fields, outputs=plain.outputs, mutates=plain.mutates)
+            made.variant_of = plain.name
+            made = self._forms.setdefault(plain, made)
+        return made
+
+    def __call__(self, scalars: Mapping[str, Any]) -> RuntimeCall:
+        """Return the form for runtime scalars by name, and those that it takes."""
+        form = self._current  # other threads may replace it
+        for n in self._lists:
+            numbers, which, firsts = scalars[n], form.which[n], form.firsts[n]
+            if len(firsts) == 1:
+                is_same = numbers.count(numbers[0]) == len(numbers)
+            else:
+                is_same = all(numbers[firsts[k]] == x for k, x in zip(which, numbers, strict=True))
+            if not is_same:
+                known: dict[Any, int] = {}
+                apart = tuple([known.setdefault(key, len(known)) for key in zip(which, numbers, strict=True)])
+                form = self._current = self._share({**form.which, n: apart})
+        taken: list[float] = []
+        for n in self._plain.op.runtime:
+            taken += [scalars[n][i] for i in form.firsts[n]] if n in form.firsts else (scalars[n],)
+        return form.call, tuple(taken)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..ndarray import NDArray
 from ..op.registry import Call, get_op
+from ..op.runtime_scalars import SharedScalars
 from ..op.schema import AUX
 from ..sparse import invoke_out
 from .hooks import defines_update_alone
@@ -48,6 +49,9 @@ class Formula(NamedTuple):
     runtime: tuple[str, ...]
     state_count: int
     is_multi: bool
+
+
+shared_scalars = lru_cache(maxsize=1024)(SharedScalars)
 
 
 @lru_cache(maxsize=256)
@@ -164,10 +168,8 @@ class RuleOptimizer(Optimizer):
         known, n = get_formula(name), len(which)
         settings = {**self.settings(known), "wds": tuple([wds[k] for k in which]), known.count: n}
         columns = iter(zip(*[rates[k] for k in which], strict=True))
-        scalars: list[float] = []
-        for runtime in known.runtime:
-            scalars += (self.rescale_grad,) if runtime == "rescale_grad" else next(columns)
-        return Update(update_call(name, n, **settings), tuple(scalars), which)
+        scalars = {r: self.rescale_grad if r == "rescale_grad" else next(columns) for r in known.runtime}
+        return Update(*shared_scalars(update_call(name, n, **settings))(scalars), which)
 
     def state_arrays(self, weights: Sequence[NDArray], states: Sequence[Any]) -> list[Sequence[NDArray]]:
         """The arrays of each state, in the order in which the operator has them."""
