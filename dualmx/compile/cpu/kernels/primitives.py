@@ -13,6 +13,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from .convolutions import convolution as convolution
+
 Sizes = tuple[int, ...]
 
 _PAIRWISE_FROM = 64  # rows that are added naively; float32 sums of more lose bits that XLA keeps
@@ -463,52 +465,6 @@ def dot_general(
     if total.kind != "b":
         a, b = a.astype(total, copy=False), b.astype(total, copy=False)
     return np.matmul(a, b).reshape((*batch, *m, *n)).astype(out, copy=False)
-
-
-def convolution(
-    x: Any, filters: Any, padding: Any, stride: Sizes, data_dilation: Sizes, dilation: Sizes,
-    groups: int, batch_groups: int, numbers: Any,
-) -> Any:  # fmt: skip
-    """A convolution, as a product with the windows of the data."""
-    result = _convolution(
-        x.transpose(numbers.lhs_spec), filters.transpose(numbers.rhs_spec), padding, stride, data_dilation, dilation,
-        groups, batch_groups,
-    )  # fmt: skip
-    return result.transpose(np.argsort(numbers.out_spec))
-
-
-def _convolution(
-    x: Any, filters: Any, padding: Any, stride: Sizes, data_dilation: Sizes, dilation: Sizes, groups: int,
-    batch_groups: int,
-) -> Any:  # fmt: skip
-    """Of data (N, C, *S) with filters (O, C/groups, *K) to (N, O, *T)."""
-    if batch_groups > 1:
-        parts = zip(np.split(x, batch_groups, 0), np.split(filters, batch_groups, 0), strict=True)
-        rest = (padding, stride, data_dilation, dilation, 1, 1)
-        return np.concatenate([_convolution(a, b, *rest) for a, b in parts], 1)
-    dtype = x.dtype
-    total = np.dtype(np.float32) if dtype.itemsize < 4 and dtype.kind not in "iu" else dtype
-    x, filters = x.astype(total, copy=False), filters.astype(total, copy=False)
-    spatial = [(low, high, d - 1) for (low, high), d in zip(padding, data_dilation, strict=True)]
-    if any(c != (0, 0, 0) for c in spatial):
-        x = pad(x, total.type(0), [(0, 0, 0), (0, 0, 0), *spatial])
-    kernel = filters.shape[2:]
-    count = [(n - (k - 1) * d - 1) // s + 1 for n, k, s, d in zip(x.shape[2:], kernel, stride, dilation, strict=True)]
-    samples, channels = x.shape[:2]
-    step, depth = x.strides, channels // groups
-    windows = np.lib.stride_tricks.as_strided(
-        x,
-        (groups, depth, *kernel, samples, *count),
-        (
-            step[1] * depth, step[1], *[n * d for n, d in zip(step[2:], dilation, strict=True)],
-            step[0], *[n * s for n, s in zip(step[2:], stride, strict=True)],
-        ),
-    )  # fmt: skip
-    k = depth * math.prod(kernel)
-    columns = windows.reshape(groups, k, samples * math.prod(count))
-    product = np.matmul(filters.reshape(groups, filters.shape[0] // groups, k), columns)
-    result = np.swapaxes(product.reshape(filters.shape[0], samples, *count), 0, 1)
-    return result.astype(dtype, copy=False)
 
 
 # -- matrices, by the LAPACK that jaxlib calls too

@@ -31,6 +31,11 @@ def _failure() -> str:
     return ""
 
 
+def library() -> Any:
+    """The compiled handlers, which are `available()`."""
+    return _loaded[0]
+
+
 def unavailable() -> str:
     """Why programs on the CPU leave everything to XLA; empty if they can call oneDNN."""
     return _failure() if knobs.ONEDNN.read() == "1" else f"{knobs.ONEDNN.name}=0"

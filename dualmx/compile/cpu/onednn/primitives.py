@@ -58,6 +58,17 @@ class ConvSpec:
         return 2 * math.prod(self.result) * math.prod(self.filters[1:])
 
 
+def upper_padding(data: Sizes, result: Sizes, kernel: Sizes, stride: Sizes, dilate: Sizes, low: Sizes) -> Sizes | None:
+    """Return the upper paddings with which a convolution of `data` has the sizes `result`, None if there are none."""
+    out = []
+    for s, t, k, step, d, p in zip(data, result, kernel, stride, dilate, low, strict=True):
+        need = (t - 1) * step + d * (k - 1) + 1 - s - p
+        if p < 0 or need <= -step:
+            return None
+        out.append(max(need, 0))
+    return tuple(out)
+
+
 def faulty(c: ConvSpec) -> bool:
     """True for gradients of filters that oneDNN 3.2 computes wrongly, or with reads beyond its operands.
 

@@ -11,7 +11,7 @@ from jax import lax
 
 from ....op.lowering_context import MIN_LIBRARY_FLOPS
 from .ffi_handlers import CONVOLUTION, KEEP, PRODUCT, available
-from .primitives import DATA, FILTERS, FORWARD, ConvSpec, Sizes, faulty
+from .primitives import DATA, FILTERS, FORWARD, ConvSpec, Sizes, faulty, upper_padding
 
 _MIN_SUM_ELEMENTS = 1 << 17  # elements, below which computing them again costs no more than a call
 MIN_PRODUCT_FLOPS = 300_000_000  # floating-point operations from which the better kernel is worth the call
@@ -31,17 +31,6 @@ def _channels_last(value: Ordered, at: Axes) -> jax.Array:
     """The array with axes (N, *S, C)."""
     wanted = (at[0], *at[2:], at[1])
     return value[0] if wanted == tuple(range(len(at))) else lax.transpose(value[0], wanted)
-
-
-def _upper_padding(data: Sizes, result: Sizes, kernel: Sizes, stride: Sizes, dilate: Sizes, low: Sizes) -> Sizes | None:
-    """The upper paddings with which a convolution of `data` has the sizes `result`, None if there are none."""
-    out = []
-    for s, t, k, step, d, p in zip(data, result, kernel, stride, dilate, low, strict=True):
-        need = (t - 1) * step + d * (k - 1) + 1 - s - p
-        if p < 0 or need <= -step:
-            return None
-        out.append(max(need, 0))
-    return tuple(out)
 
 
 def _match_convolution(
@@ -88,7 +77,7 @@ def _convolution(eqn: Any, lhs: Ordered, rhs: Ordered, turned: tuple[Any, Axes, 
     found = _match_convolution(p, left, right, out, source is not None, left_at[0] > left_at[1])
     if found is None:
         return None
-    high = _upper_padding(
+    high = upper_padding(
         found["data"][2:], found["result"][2:], found["filters"][2:], found["stride"], found["dilate"], found["low"]
     )
     if high is None:
