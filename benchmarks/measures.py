@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from .harness import ROOT, Contestant, Failed, Row, compete, environment, once
 from .workloads import SIZES, WORKLOADS
@@ -275,6 +276,33 @@ def parameters(_: Options) -> list[Row]:
     return rows
 
 
+def unrolled(options: Options) -> list[Row]:
+    """An LSTM of 10 and of 30 time steps, unrolled by Python; CPU time, without caches."""
+    path = str(ROOT / "benchmarks" / "unrolled.py")
+    compiled = {"DUALMX_TIER": "xla", "DUALMX_CACHE_DIR": ""}
+
+    def times(python: str, *arguments: object) -> Any:
+        command = [python, path, *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment(**compiled), check=True)
+        return json.loads(done.stdout)
+
+    contestants = {"dualmx": sys.executable, "jax": sys.executable, "scan": sys.executable}
+    if options.oracle:
+        contestants["mxnet"] = options.oracle
+    rows = []
+    for n_steps in (10, 30):
+        found = {name: times(python, name, n_steps) for name, python in contestants.items()}
+        note = ", ".join(f"{name} {t['first']:.2f} s, {t['later'] * 1e3:.1f} ms" for name, t in found.items())
+        for which in ("first", "later"):
+            label = f"LSTM of {n_steps} steps, compiled, {which} step / jitted by hand"
+            value = found["dualmx"][which] / found["jax"][which]
+            rows.append(Row(label, value, 1.0, None, at_least=False, note=note))
+    layers = times(sys.executable, "layers", 100)
+    note = ", ".join(f"{name} {t['first']:.2f} s, {t['later'] * 1e3:.1f} ms" for name, t in layers.items())
+    value = layers["scan"]["first"] / layers["as they are"]["first"]
+    return [*rows, Row("100 dense layers in JAX, first step, scan / as they are", value, None, None, note=note)]
+
+
 def eager(options: Options) -> list[Row]:
     """A chain of 100 operators, read at the end."""
     rows = []
@@ -327,6 +355,7 @@ MEASURES: dict[str, Callable[[Options], list[Row]]] = {
     "cold": cold,
     "shapes": shapes,
     "parameters": parameters,
+    "unrolled": unrolled,
     "eager": eager,
     "accuracy": accuracy,
 }

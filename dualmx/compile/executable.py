@@ -24,6 +24,7 @@ from ..core import knobs, process
 from ..core.context import Context
 from ..graph.explain import cache_miss_reason
 from ..graph.interpreter import JaxExecutor, run
+from ..graph.loops import MIN_STEPS, with_loops
 from ..graph.program import Alias, program_of_prefix
 from ..graph.trie import LEAF, State, Value, trie
 from ..op.lowering_context import device_axis, lowering_on, lowering_on_platform
@@ -76,10 +77,11 @@ def lower(
     program = program_of_prefix(steps, results)
     cut = dict(enumerate(shardings))
     cut.update((s.out, cut[s.source]) for s in program.steps if isinstance(s, Alias) and s.source in cut)
+    is_rolled = len(program.steps) >= MIN_STEPS and not cut
 
     def lowered(runtime: Any, keys: Any, leaves: Sequence[Any]) -> list[Any]:
         executor = JaxExecutor(lambda n: jax.random.wrap_key_data(keys[n]), runtime, cut)
-        return run(program, leaves, executor)
+        return run(with_loops(program) if is_rolled else program, leaves, executor)
 
     return lowered
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
 from ..core.errors import MXNetError
 from ..op.lowering_context import REMAT_NAME
@@ -13,7 +14,8 @@ from ..op.registry import Call, Op
 from ..op.schema import UNTYPED, Input
 from ..op.shape_functions import Results
 from .interpreter import JaxExecutor, run
-from .program import Instr, Program, program_of_states, with_checkpoints
+from .loops import Aval, with_loops
+from .program import Checkpoint, Instr, Program, program_of_states, with_checkpoints
 from .trie import OP, State, Value
 
 _INPUTS = (Input("data", UNTYPED, variadic=True),)
@@ -70,11 +72,8 @@ class ProgramCall(Call):
         if got is not None:
             return got
         program = self.program_for([jax.ShapeDtypeStruct(s, d) for s, d in avals])
-        known = dict(enumerate(avals))
         try:
-            for step in program.steps:
-                assert isinstance(step, Instr)
-                known.update(zip(step.outs, step.call.infer(tuple([known[slot] for slot in step.ins])), strict=True))
+            known = _avals_by_slot(program, avals)
         except MXNetError:
             return super().infer(avals)  # whose errors name the program
         got = tuple([known[slot] for slot in program.outputs])
@@ -85,7 +84,19 @@ class ProgramCall(Call):
     def _run(self, *data: Any, key: Any = None) -> tuple[Any, ...]:
         """Run the program on JAX values; the n-th random step draws from fold_in(key, n)."""
         program = with_checkpoints(self.program_for(data))
+        if not any(isinstance(step, Checkpoint) for step in program.steps):
+            avals = [(x.shape, np.dtype(x.dtype)) for x in data]
+            program = with_loops(program, lambda: _avals_by_slot(program, avals))
         return tuple(run(program, data, JaxExecutor(lambda n: jax.random.fold_in(key, n))))
+
+
+def _avals_by_slot(program: Program, avals: Sequence[Aval]) -> Mapping[int, Aval]:
+    """Infer shapes and dtypes of all slots of a program of instructions, from those of its inputs."""
+    known = dict(enumerate(avals))
+    for step in program.steps:
+        assert isinstance(step, Instr)
+        known.update(zip(step.outs, step.call.infer(tuple([known[slot] for slot in step.ins])), strict=True))
+    return known
 
 
 def _with_remat_policy(body: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
