@@ -8,6 +8,7 @@ Programs for other processes are StableHLO with JAX's own calling convention.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import threading
 import time
@@ -36,8 +37,29 @@ from .devices import device_of, quiet_jax_logging, sharding_of, x64
 from .events import CompileEvent, counters, listeners
 from .multi_device import AXIS, DeviceGroup
 
+_log = logging.getLogger(__name__)
 _lock = threading.RLock()
+LONG_SECONDS = 2.0
 _SETTINGS = {"jax_persistent_cache_min_compile_time_secs": 0.0, "jax_persistent_cache_min_entry_size_bytes": -1}
+
+
+def describe_program(steps: Sequence[State]) -> str:
+    """Return how large a program is, and where its last operation was recorded."""
+    where = next((f", the last at {s.user_line[0]}:{s.user_line[1]}" for s in reversed(steps) if s.user_line), "")
+    return f"a program of {sum(s.call is not None for s in steps)} operations{where}"
+
+
+@contextlib.contextmanager
+def announcement(description: str) -> Iterator[None]:
+    """Log that this thread waits for the compilation of a program, if it does for long."""
+    text = "compiling %s takes more than %g s; it is kept for later runs, and on disk for later processes"
+    timer = threading.Timer(LONG_SECONDS, _log.warning, (text, description, LONG_SECONDS))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 @contextlib.contextmanager
@@ -204,7 +226,9 @@ class Executable:
             body = group.shard_mapped(body, [len(s) for s, _ in types], [len(v.shape) for v in self.outputs])
             out = None
         exchange = device_axis(AXIS, group.size, group.is_multi_process) if group is not None else nullcontext()
-        with x64(), lowering_on_platform(platform, library), lowering_on(mesh), exchange:
+        # Of a promotion whoever waits for it tells.
+        waiting = nullcontext() if promoted_at else announcement(describe_program(steps))
+        with x64(), lowering_on_platform(platform, library), lowering_on(mesh), exchange, waiting:
             # `keep_unused`: leaves keep their positions, whether or not the program reads them.
             jitted = jax.jit(body, donate_argnums=tuple(taken), keep_unused=True, out_shardings=out)
             traced = jitted.trace(*specs)
@@ -274,4 +298,4 @@ def _compiled(lowered: Any, platform: str, jaxpr: Any) -> Any:
         return lowered.compile()
 
 
-__all__ = ["Executable", "compiler_options", "export_stablehlo"]
+__all__ = ["Executable", "announcement", "compiler_options", "describe_program", "export_stablehlo"]

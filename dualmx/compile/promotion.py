@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..core import knobs
+from .background import Compilation, submit
 from .executable import Executable
 
 if TYPE_CHECKING:
@@ -43,38 +44,29 @@ def promotion_of(executable: NumpyExecutable) -> Promotion | None:
 class Promotion:
     """The way of one program from NumPy arrays to XLA.
 
-    It is compiled in a thread from half of the way on, and waited for at its end.
+    It is compiled in a thread from half of the way on, and waited for at its end. A program that ran on NumPy arrays
+    is right, so that one that cannot be compiled goes on to do so.
     """
 
-    __slots__ = ("run", "_runs", "_lock", "_thread", "_made", "_error")
+    __slots__ = ("run", "_runs", "_lock", "_compilation")
 
     def __init__(self, run: int):
         self.run, self._runs = run, 0
         self._lock = threading.Lock()  # threads that record the same program count together
-        self._thread: threading.Thread | None = None
-        self._made: Executable | None = None
-        self._error: Exception | None = None
+        self._compilation: Compilation[Executable] | None = None
 
-    def next_run(self, compile_later: Callable[[], Callable[[], Executable]]) -> Executable | None:
+    def next_run(self, compile_later: Callable[[], Compilation[Executable]]) -> Executable | None:
         """Count a run; returns the compiled program if it is to be used from now on.
 
         Args:
-            compile_later: looks at what is recorded now, and returns the function that compiles the program.
+            compile_later: looks at what is recorded now, and returns the compilation of the program.
         """
         with self._lock:
             self._runs += 1
-            if self._thread is None and self._runs >= max(1, self.run // 2):
-                self._thread = threading.Thread(target=self._compile, args=(compile_later(),), name="dualmx-compile")
-                self._thread.start()
-            if self._runs < self.run or self._thread is None:
+            if self._compilation is None and self._runs >= min(self.run, max(2, self.run // 2)):
+                self._compilation = compile_later()
+                if self._runs < self.run:
+                    submit(self._compilation)
+            if self._runs < self.run or self._compilation is None:
                 return None
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        return self._made
-
-    def _compile(self, make: Callable[[], Executable]) -> None:
-        try:
-            self._made = make()
-        except Exception as e:
-            self._error = e
+        return self._compilation.result()

@@ -13,9 +13,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..compile.background import Compilation
 from ..compile.devices import copy_buffer, device_put, jax_from_numpy_nocopy, wait_or_raise_lost
 from ..compile.events import counters, listeners
-from ..compile.executable import Executable
+from ..compile.executable import Executable, describe_program
 from ..compile.multi_device import DeviceGroup, group_of, group_over_processes
 from ..compile.tiers import make_executable
 from ..core import knobs, process
@@ -433,8 +434,14 @@ def _plan(
 def _next_run(exe: Executable, traces: Sequence[Trace]) -> Executable:
     """Count a run of a program that may be promoted; returns what runs it now, and from now on."""
     wanted = next(iter(exe.output_index))
-    promoted = partial(Executable, promoted_at=exe.promotion.run)
-    made = exe.promotion.next_run(lambda: partial(_plan(traces, wanted, wanted), promoted))
+    fork_guard.require_compute()  # before a lock that another thread of the parent may have held
+
+    def compile_later() -> Compilation[Executable]:
+        make = _plan(traces, wanted, wanted)
+        promoted = partial(Executable, promoted_at=exe.promotion.run)
+        return Compilation(partial(make, promoted), describe_program(steps_of(traces[0].state)))
+
+    made = exe.promotion.next_run(compile_later)
     if made is None:
         return exe
     programs = traces[0].state.programs
