@@ -92,7 +92,9 @@ MIRROR = Knob(
     ("0", "1"),
 )
 CACHE = Knob(
-    "DUALMX_CACHE_DIR", "~/.cache/dualmx", "Folder of compiled programs kept between processes; empty for none."
+    "DUALMX_CACHE_DIR",
+    "~/.cache/dualmx",
+    "Folder of compiled programs, and of what traces of operators gave, kept between processes; empty for none.",
 )
 DONATE = Knob(
     "DUALMX_DONATE",

@@ -288,7 +288,7 @@ class Call:
         self.is_simple = self.n_results == 1 and not (self.n_aux or self.n_keys or self.n_runtime or op.dynamic)
         self.joint = op.is_collective is not None and op.is_collective(ns, train)
         self.avals: dict[Any, Results] = {}
-        self.shape_functions: ShapeFunctions | None = None  # made for the second kind of inputs
+        self.shape_functions: ShapeFunctions | None = None
         self.other_mode: Call | None = None
 
     def __reduce__(self) -> Any:
@@ -355,9 +355,9 @@ class Call:
             def body(ins: list[Any]) -> Any:
                 return jax.eval_shape(lambda i, r, k: self.apply(i, k[0] if k else None, r), ins, rates, keys)
 
-            if self.avals and not self.joint:
+            if not self.joint:
                 if self.shape_functions is None:
-                    self.shape_functions = ShapeFunctions(self.avals)
+                    self.shape_functions = ShapeFunctions(self.avals, self)
                 got = self.shape_functions.infer(avals, body)
             if got is None or any(n < 0 for shape, _ in got for n in shape):
                 got = self._infer_by_trace(avals, body)

@@ -2,43 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..core.errors import MXNetError
+from .stored_source import UNUSABLE, Data, FormatError, SourceReader, encode_expression
 from .symbolic_sizes import (
     Avals,
     NotSymbolic,
     Pattern,
-    SymbolicTrace,
     define,
     guard_function,
+    names_of_sizes,
     pattern_of,
-    sizes_source,
+    size_source,
     trace_symbolically,
 )
+from .trace_store import decode_dtype, describe_refusal, encode_dtype, key_of, read_fields, store
 
 Results = tuple[tuple[tuple[int, ...], np.dtype], ...]
 Body = Callable[[list[Any]], Any]
+Row = tuple[list[str], np.dtype]
 _MAX_VARIANTS = 8  # shape functions of one pattern, after which its sizes are taken not to be free
 
 
 class ShapeFunctions:
     """The shape functions of one call, by the pattern of its inputs' sizes.
 
-    A pattern gets one when it is met with a second set of sizes: a trace with symbols costs two to three times one
-    with numbers.
+    Those that an earlier process made serve at once. Else a pattern gets one when it is met with a second set of sizes:
+    a trace with symbols costs two to three times one with numbers.
 
     Args:
         known: inputs for which the results are known.
+        call: what the functions are of; None for something that is not kept between processes.
     """
 
-    __slots__ = ("_by_pattern",)
+    __slots__ = ("_by_pattern", "_call")
 
-    def __init__(self, known: Iterable[Avals]) -> None:
+    def __init__(self, known: Iterable[Avals] = (), call: Any = None) -> None:
         self._by_pattern: dict[Pattern, list[tuple[Any, Any]] | None] = {pattern_of(avals)[0]: [] for avals in known}
+        self._call = call
 
     @property
     def count(self) -> int:
@@ -48,16 +53,18 @@ class ShapeFunctions:
     def infer(self, avals: Avals, body: Body) -> Results | None:
         """Return shapes and dtypes of the results of `body`; None where only a trace with these sizes can tell."""
         pattern, sizes = pattern_of(avals)
-        if pattern not in self._by_pattern:
-            self._by_pattern[pattern] = []
-            return None
+        is_new = pattern not in self._by_pattern
+        if is_new:
+            self._by_pattern[pattern] = read_shapes(self._call, pattern, sizes) if self._call is not None else []
         known = self._by_pattern[pattern]
-        if known is None or not sizes:
+        if known is None:
             return None
         for guard, shapes in known:
             if guard(sizes):
                 return shapes(sizes)
-        if len(known) == _MAX_VARIANTS:
+        if is_new or not sizes:
+            return None
+        if len(known) >= _MAX_VARIANTS:
             self._by_pattern[pattern] = None
             return None
         try:
@@ -67,14 +74,61 @@ class ShapeFunctions:
         except NotSymbolic:
             self._by_pattern[pattern] = None
             return None
-        shapes = shape_function(traced, traced.result)
+        if self._call is not None and (key := key_of(self._call, pattern)) is not None:
+            _keep(key, traced.guards, traced.result)
+        shapes = shape_function(traced.names, rows_of(traced.result))
         known.append((guard_function(traced.names, traced.guards), shapes))
         return shapes(sizes)
 
 
-def shape_function(traced: SymbolicTrace, results: Any) -> Callable[[tuple[int, ...]], Results]:
-    """Return the function from sizes to the shapes and dtypes of abstract results."""
-    dtypes = {f"t{k}": np.dtype(r.dtype) for k, r in enumerate(results)}
-    pairs = "".join(f"({sizes_source(r.shape)}, t{k})," for k, r in enumerate(results))
-    unpack = f" {''.join(n + ',' for n in traced.names)} = sizes\n" if traced.names else ""
+def rows_of(results: Iterable[Any]) -> list[Row]:
+    """Return the sources of the sizes of abstract results, with their dtypes."""
+    return [([size_source(n) for n in r.shape], np.dtype(r.dtype)) for r in results]
+
+
+def shape_function(names: Sequence[str], rows: Sequence[Row]) -> Callable[[tuple[int, ...]], Results]:
+    """Return the function from sizes, which `names` stand for, to shapes and dtypes."""
+    dtypes = {f"t{k}": dtype for k, (_, dtype) in enumerate(rows)}
+    pairs = "".join(f"(({''.join(n + ',' for n in shape)}), t{k})," for k, (shape, _) in enumerate(rows))
+    unpack = f" {''.join(n + ',' for n in names)} = sizes\n" if names else ""
     return define(f"def shapes(sizes):\n{unpack} return ({pairs})\n", "shapes", dtypes)
+
+
+# -- between processes
+
+
+def encode_shapes(guards: Sequence[str], results: Iterable[Any]) -> Data:
+    """Return the shapes of abstract results, which hold under guards, as data."""
+    rows = [[[encode_expression(n) for n in shape], encode_dtype(dtype)] for shape, dtype in rows_of(results)]
+    return {"guards": [encode_expression(g) for g in guards], "results": rows}
+
+
+def _keep(key: str, guards: Sequence[str], results: Iterable[Any]) -> None:
+    try:
+        store.add(key, {"shapes": encode_shapes(guards, results)})
+    except FormatError as e:
+        describe_refusal(key, e)
+
+
+def read_shapes(call: Any, pattern: Pattern, sizes: tuple[int, ...]) -> list[tuple[Any, Any]]:
+    """Return guards and shape functions of a call that earlier processes kept, if they can be used."""
+    key = key_of(call, pattern)
+    if key is None:
+        return []
+    names, found = names_of_sizes(len(sizes)), []
+    try:
+        for variant in store.read(key).get("shapes", [])[:_MAX_VARIANTS]:
+            guards, results = read_fields(variant, guards=list, results=list)
+            reader = SourceReader(names)
+            rows = [([reader.expression(n) for n in shape], decode_dtype(dtype)) for shape, dtype in results]
+            if len(rows) != call.n_results:
+                raise FormatError(f"{len(rows)} results")
+            guard = guard_function(names, [reader.expression(g) for g in guards])
+            shapes = shape_function(names, rows)
+            if guard(sizes):
+                shapes(sizes)
+            found.append((guard, shapes))
+    except UNUSABLE as e:
+        describe_refusal(key, e)
+        return []
+    return found

@@ -339,7 +339,7 @@ def _trace_once(
     fixed: frozenset[int],
     use_as_index: bool,
 ) -> SymbolicTrace:
-    names = [f"d{k}" for k in range(len(sizes))]
+    names = names_of_sizes(len(sizes))
     # A scope of its own: JAX's caches must not answer with the decisions of an earlier trace.
     scope = export.SymbolicScope([f"{n} >= 2" for n in names])
     symbols: list[Any] = list(export.symbolic_shape(",".join(names), scope=scope)) if names else []
@@ -356,6 +356,11 @@ def _trace_once(
         _thread.guards = before
     guards = [f"{names[k]} == {sizes[k]}" for k in sorted(fixed)] + list(now.conditions)
     return SymbolicTrace(result, names, guards, fixed)
+
+
+def names_of_sizes(count: int) -> list[str]:
+    """Return what different sizes are called in generated source."""
+    return [f"d{k}" for k in range(count)]
 
 
 def guard_function(names: Sequence[str], guards: Sequence[str]) -> Callable[[tuple[int, ...]], bool]:

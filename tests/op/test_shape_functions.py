@@ -27,8 +27,8 @@ def call_of(sample: Sample) -> Call:
 
 
 def inferred(call, avals, functions):
-    """What `infer` gives with these shape functions; nothing of it is kept."""
-    call.avals, call.shape_functions = {"met": ()} if functions else {}, functions
+    """What `infer` gives with these shape functions, without any by a trace; nothing of it is kept."""
+    call.avals, call.shape_functions = {}, functions or ShapeFunctions()
     try:
         return call.infer(avals)
     except MXNetError as e:

@@ -26,7 +26,7 @@ UNSAFE_MODULES = {"pickle", "_pickle", "cPickle", "marshal", "dill", "cloudpickl
 UNSAFE = {"load", "loads", "Unpickler"}
 # A DataLoader and its own worker processes pickle to each other over inherited sockets and memory without a name.
 TRUSTS_ITS_OWN_CHILDREN = {"gluon/data/worker.py"}
-# Functions of sizes are made as source, from traces of this process only.
+# Functions are made as source, from traces of this process, or from stored data that op/stored_source.py verified.
 RUNS_SOURCE_IT_GENERATES = {"op/symbolic_sizes.py"}
 # Symbols of `jax.export` have no public way to decide a comparison; tests/op/test_shape_functions.py says which parts.
 NEEDS_INTERNALS_OF_JAX = {"op/symbolic_sizes.py"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import jax
@@ -12,6 +13,8 @@ import numpy as np
 from ....graph.vjp import is_integer
 from ....op.lowering_context import lowering_on_platform
 from ....op.registry import Call
+from ....op.shape_functions import encode_shapes
+from ....op.stored_source import UNUSABLE, Data, FormatError, SourceReader, encode_expression, encode_functions
 from ....op.symbolic_sizes import (
     Avals,
     NotSymbolic,
@@ -19,9 +22,11 @@ from ....op.symbolic_sizes import (
     SymbolicTrace,
     define,
     guard_function,
+    names_of_sizes,
     pattern_of,
     trace_symbolically,
 )
+from ....op.trace_store import decode_constant, describe_refusal, encode_constant, key_of, read_fields, store
 from . import primitives
 from .codegen import SourceWriter, Unsupported
 
@@ -70,7 +75,9 @@ def kernel_for(call: Call, wrt: tuple[int, ...], avals: Avals) -> tuple[Kernel, 
     """
     pattern, sizes = pattern_of(avals)
     key = (call, wrt or None, pattern)
-    known = _kernels.setdefault(key, [])
+    known = _kernels.get(key)
+    if known is None:
+        known = _kernels.setdefault(key, [*_stored_kernels(call, wrt, pattern, sizes)])
     for kernel in known:
         if kernel is None:
             raise Unsupported(call.op.name)
@@ -104,27 +111,129 @@ def _make_kernel(call: Call, wrt: tuple[int, ...], avals: Avals, pattern: Patter
     except NotSymbolic:
         with jax.enable_x64(True):
             traces = body([jax.ShapeDtypeStruct(s, d) for s, d in avals])
-        names = [f"d{k}" for k in range(len(sizes))]
+        names = names_of_sizes(len(sizes))
         guards = [f"{n} == {size}" for n, size in zip(names, sizes, strict=True)]
         trace = SymbolicTrace(traces, names, guards, frozenset(range(len(sizes))))
-    return _kernel_of(trace)
+    written = _write(trace)
+    if (key := key_of(call, pattern)) is not None:
+        _keep(key, wrt, written, trace)
+    return written.kernel(names_of_sizes(len(sizes)))
 
 
 def _is_integer_dtype(dtype: np.dtype) -> bool:
     return not jnp.issubdtype(dtype, jnp.inexact)
 
 
-def _kernel_of(trace: SymbolicTrace) -> Kernel:
+class _KernelSource(NamedTuple):
+    """A kernel as source.
+
+    Attributes:
+        source: that of the functions `run` and, with a VJP, `pull`.
+        constants: by the names that they have there.
+        guards: conditions on the sizes.
+        n_results, floating, has_pull: as those of `Kernel` say.
+    """
+
+    source: str
+    constants: dict[str, Any]
+    guards: list[str]
+    n_results: int
+    floating: tuple[int, ...]
+    has_pull: bool
+
+    def kernel(self, sizes: Sequence[str]) -> Kernel:
+        """Return the kernel, in whose source sizes have these names."""
+        source = f"{self.source}\nfunctions = (run, {'pull' if self.has_pull else None})"
+        run, pull = define(source, "functions", {"np": np, "K": primitives, **self.constants})
+        n_lines = self.source.count("\n") + 1
+        return Kernel(guard_function(sizes, self.guards), run, pull, self.n_results, self.floating, n_lines)
+
+
+def _write(trace: SymbolicTrace) -> _KernelSource:
     traces: _Traces = trace.result
     writer = SourceWriter()
     writer.add_function("run", traces.forward, trace.names)
     if traces.backward is not None:
         writer.add_function("pull", traces.backward, trace.names)
-    source = writer.source + f"\nfunctions = (run, {'pull' if traces.backward is not None else None})"
-    run, pull = define(source, "functions", {"np": np, "K": primitives, **writer.constants})
-    return Kernel(
-        guard_function(trace.names, trace.guards), run, pull, traces.n_results, traces.floating, writer.n_lines
+    has_pull = traces.backward is not None
+    return _KernelSource(writer.source, writer.constants, trace.guards, traces.n_results, traces.floating, has_pull)
+
+
+# -- between processes
+
+_FUNCTIONS = {
+    f"K.{name}": fn
+    for name, fn in vars(primitives).items()
+    if isinstance(fn, FunctionType) and fn.__module__ == primitives.__name__ and not name.startswith("_")
+}
+
+
+def _part(wrt: tuple[int, ...]) -> str:
+    """What the list of kernels with gradients of some inputs is called in an entry."""
+    return f"kernels {list(wrt)}"
+
+
+def _keep(key: str, wrt: tuple[int, ...], written: _KernelSource, trace: SymbolicTrace) -> None:
+    """Keep a kernel, and with it the shapes of its results, for later processes."""
+    try:
+        data = {
+            "guards": [encode_expression(g) for g in written.guards],
+            "functions": encode_functions(written.source),
+            "constants": {name: encode_constant(value) for name, value in written.constants.items()},
+            "n_results": written.n_results,
+            "floating": list(written.floating),
+        }
+        shapes = encode_shapes(trace.guards, trace.result.forward.out_avals[: written.n_results])
+    except FormatError as e:
+        describe_refusal(key, e)
+    else:
+        store.add(key, {"shapes": shapes, _part(wrt): data})
+
+
+def _stored_kernels(call: Call, wrt: tuple[int, ...], pattern: Pattern, sizes: Sizes) -> list[Kernel]:
+    """Return the kernels of a call that earlier processes kept, if they can be used."""
+    key = key_of(call, pattern)
+    if key is None:
+        return []
+    names, n_args, found = names_of_sizes(len(sizes)), len(pattern) + call.n_runtime + call.n_keys, []
+    try:
+        for data in store.read(key).get(_part(wrt), []):
+            kernel = _read(data, names, n_args, len(wrt)).kernel(names)
+            if kernel.n_results != call.n_results:
+                raise FormatError(f"{kernel.n_results} results")
+            kernel.guard(sizes)
+            found.append(kernel)
+    except UNUSABLE as e:
+        describe_refusal(key, e)
+        return []
+    return found
+
+
+def _read(data: Data, names: list[str], n_args: int, n_gradients: int) -> _KernelSource:
+    """Return the kernel that data stands for, whose functions take and return as many values as they must."""
+    guards, functions, constants, n_results, floating = read_fields(
+        data, guards=list, functions=list, constants=dict, n_results=int, floating=list
     )
+    values = {name: decode_constant(value) for name, value in constants.items()}
+    reader = SourceReader(values, names, _FUNCTIONS)
+    lines = [reader.function(f, (name,)) for f, name in zip(functions, ("run", "pull"), strict=False)]
+    counts = [(len(args), len(results) - 1) for _, args, _, results in functions]
+    n_residuals = counts[0][1] - n_results
+    wanted = [(1 + n_args, n_results + n_residuals)]
+    if n_gradients:
+        wanted.append((1 + n_residuals + len(floating), n_gradients))
+    if counts != wanted or n_residuals < 0 or any(f[1][0] != "sizes" or f[3][0] != "tuple" for f in functions):
+        raise FormatError(f"functions of {counts} values")
+    if any(type(i) is not int or not 0 <= i < n_results for i in floating):
+        raise FormatError(f"results {floating}")
+    source = "\n".join(row for function in lines for row in function)
+    scope = SourceReader(names)
+    return _KernelSource(
+        source, values, [scope.expression(g) for g in guards], n_results, tuple(floating), len(functions) == 2
+    )
+
+
+# -- tracing
 
 
 def _traces(call: Call, wrt: tuple[int, ...], specs: Sequence[jax.ShapeDtypeStruct]) -> _Traces:

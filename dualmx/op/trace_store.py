@@ -1,0 +1,275 @@
+"""What traces of operators gave, kept on disk between processes.
+
+There is a file for each call and pattern of sizes. It holds data, which readers verify: nothing of a file is evaluated.
+Names of files follow from the versions of dualmx, JAX and NumPy and from the sources of operators and kernels, so that
+an edited operator is traced anew. Without a usable file one traces, as the first process did.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import logging
+import math
+import os
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax
+import ml_dtypes
+import numpy as np
+
+from ..core import knobs
+from .stored_source import FormatError
+from .symbolic_sizes import Pattern
+
+_logger = logging.getLogger(__name__)
+PACKAGE = Path(__file__).parents[1]
+_SOURCES = ("op", "compile/cpu/kernels", "core/dtypes.py", "graph/vjp.py")
+_OPERATORS = f"{__package__}.defs."
+# Settings of JAX that change what a body computes.
+_SETTINGS = ("jax_default_prng_impl", "jax_threefry_partitionable", "jax_numpy_dtype_promotion")
+MAX_FILE_BYTES, _MAX_CONSTANT_BYTES = 4 << 20, 64 << 10
+_CHECKSUM_BYTES = 16
+_DTYPES = {
+    name: np.dtype(getattr(np, name, None) or getattr(ml_dtypes, name))
+    for name in (
+        "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 bfloat16"
+    ).split()
+}
+_NUMBERS = (
+    jax.lax.ConvDimensionNumbers,
+    jax.lax.GatherDimensionNumbers,
+    jax.lax.ScatterDimensionNumbers,
+)
+_NUMBERS_BY_NAME = {c.__name__: c for c in _NUMBERS}
+
+Entry = dict[str, Any]
+
+
+def encode_dtype(dtype: Any) -> str:
+    """Return the name of a dtype, if it is one that readers know."""
+    name = np.dtype(dtype).name
+    if name not in _DTYPES:
+        raise FormatError(name)
+    return name
+
+
+def decode_dtype(name: Any) -> np.dtype:
+    """Return the dtype of a name."""
+    if type(name) is not str or name not in _DTYPES:
+        raise FormatError(repr(name)[:200])
+    return _DTYPES[name]
+
+
+def encode_constant(value: Any) -> Any:
+    """Return a constant of a kernel as data."""
+    if isinstance(value, np.dtype):
+        return {"dtype": encode_dtype(value)}
+    if isinstance(value, (np.ndarray, np.generic)):
+        if value.nbytes > _MAX_CONSTANT_BYTES:
+            raise FormatError("a large constant")
+        text = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode()
+        return {"array": text, "of": encode_dtype(value.dtype), "shape": list(value.shape)}
+    if type(value) in (bool, int, float):
+        return {"number": value}
+    if isinstance(value, _NUMBERS):
+        return {type(value).__name__: {name: [*map(int, getattr(value, name))] for name in value._fields}}
+    raise FormatError(repr(value)[:200])
+
+
+def decode_constant(data: Any) -> Any:
+    """Return the constant that data stands for."""
+    match data:
+        case {"dtype": name, **rest} if not rest:
+            return decode_dtype(name)
+        case {"array": str() as text, "of": name, "shape": list() as shape, **rest} if not rest:
+            dtype, sizes = decode_dtype(name), _sizes(shape)
+            raw = base64.b64decode(text, validate=True)
+            if len(raw) > _MAX_CONSTANT_BYTES or math.prod(sizes) * dtype.itemsize != len(raw):
+                raise FormatError(f"{len(raw)} bytes for {shape}")
+            array = np.frombuffer(raw, dtype).reshape(sizes)
+            return array if sizes else array[()]
+        case {"number": bool() | int() | float() as number, **rest} if not rest:
+            return number
+        case dict() if len(data) == 1 and (made := _NUMBERS_BY_NAME.get(next(iter(data)))):
+            (fields,) = data.values()
+            if type(fields) is not dict or set(fields) != set(made._fields):
+                raise FormatError(repr(fields)[:200])
+            return made(**{name: _sizes(value) for name, value in fields.items()})
+    raise FormatError(repr(data)[:200])
+
+
+def _sizes(data: Any) -> tuple[int, ...]:
+    if type(data) is not list or len(data) > 64 or not all(type(n) is int and 0 <= n < 1 << 48 for n in data):
+        raise FormatError(repr(data)[:200])
+    return tuple(data)
+
+
+# -- what a file is called
+
+
+@cache
+def source_digest() -> str:
+    """Return what stands for the versions and sources that a trace follows from."""
+    return digest_of(_source_files())
+
+
+def digest_of(paths: Iterable[Path]) -> str:
+    """Return what stands for the versions in use and the contents of files."""
+    found = hashlib.blake2b(digest_size=_CHECKSUM_BYTES)
+    for module in (jax, np, ml_dtypes):
+        found.update(f"{module.__name__} {module.__version__}\n".encode())
+    for name in _SETTINGS:
+        found.update(f"{name} {jax.config.values.get(name)}\n".encode())
+    for path in paths:
+        text = path.read_bytes()
+        found.update(f"{path.relative_to(PACKAGE).as_posix()} {len(text)}\n".encode())
+        found.update(text)
+    return found.hexdigest()
+
+
+def _source_files() -> Iterator[Path]:
+    for name in _SOURCES:
+        path = PACKAGE / name
+        yield from sorted(path.rglob("*.py")) if path.is_dir() else [path]
+
+
+def key_of(call: Any, pattern: Pattern) -> str | None:
+    """Return a text that names a `Call` and a pattern in every process, None if there is none.
+
+    Only operators of the package have one: of others no source is known.
+    """
+    if call.joint or call.op.dynamic or not call.op.fn.__module__.startswith(_OPERATORS):
+        return None
+    try:
+        params = [f"{name}={_canonical(value)}" for name, value in sorted(call.static.items())]
+        inputs = [f"{encode_dtype(dtype)}{list(row)}" for row, dtype in pattern]
+    except FormatError:
+        return None
+    return f"{call.op.name} {call.train} {call.n_results} {call.n_runtime} {' '.join(params)}: {' '.join(inputs)}"
+
+
+def _canonical(value: Any) -> str:
+    if value is None or type(value) in (bool, int, float, str):
+        return repr(value)
+    if type(value) in (tuple, list):
+        return f"({''.join(_canonical(v) + ',' for v in value)})"
+    if isinstance(value, np.dtype):
+        return f"dtype {encode_dtype(value)}"
+    raise FormatError(repr(value)[:200])
+
+
+# -- files
+
+
+class TraceStore:
+    """The entries of a folder, and those that came with the package."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, Entry] = {}  # of this process, by key
+        self._lock = threading.Lock()
+
+    def read(self, key: str) -> Entry:
+        """Return what is known of a key; empty if nothing is. It is not verified yet."""
+        found = self._entries.get(key)
+        if found is None:
+            path = self._path(key)
+            found = self._entries[key] = (read_entry(path, key) if path is not None else None) or {}
+        return found
+
+    def add(self, key: str, parts: dict[str, Any]) -> None:
+        """Add a value to each of some lists of an entry, in this process and on disk."""
+        with self._lock:
+            path = self._path(key)
+            # Another process may have added to it meanwhile; what is lost by writing at once is traced again.
+            entry = (read_entry(path, key) if path is not None else None) or self._entries.get(key) or {}
+            for part, value in parts.items():
+                known = entry.setdefault(part, [])
+                if value not in known:
+                    known.append(value)
+            self._entries[key] = entry
+            if path is not None:
+                write_entry(path, key, entry)
+
+    def forget(self) -> None:
+        """Forget what this process has read."""
+        self._entries.clear()
+
+    def _path(self, key: str) -> Path | None:
+        folder = knobs.CACHE.read()
+        if not folder:
+            return None
+        name = hashlib.blake2b(key.encode(), digest_size=_CHECKSUM_BYTES).hexdigest()
+        return Path(os.path.expanduser(folder), "traces", source_digest(), f"{name}.json")
+
+
+def read_entry(path: Path, key: str) -> Entry | None:
+    """Return the entry of a file, None if it is missing or damaged, or belongs to another key."""
+    try:
+        with open(path, "rb") as file:
+            raw = file.read(MAX_FILE_BYTES + 1)
+    except OSError:
+        return None
+    try:
+        checksum, _, text = raw.partition(b"\n")
+        if len(raw) > MAX_FILE_BYTES or checksum != checksum_of(text):
+            raise FormatError("its checksum is wrong")
+        entry = json.loads(text)
+        if type(entry) is not dict or entry.pop("key", None) != key:
+            raise FormatError("it is of another operator")
+        if any(type(values) is not list for values in entry.values()):
+            raise FormatError("it has no lists")
+        return entry
+    except (FormatError, ValueError, RecursionError) as e:
+        _logger.debug("%s is not used: %s", path, e)
+        return None
+
+
+def write_entry(path: Path, key: str, entry: Entry) -> None:
+    """Write a file, which others see whole or not at all."""
+    text = json.dumps({"key": key, **entry}, separators=(",", ":")).encode()
+    if len(text) > MAX_FILE_BYTES // 2:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=path.parent)
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(checksum_of(text) + b"\n" + text)
+            os.replace(name, path)
+        except BaseException:
+            os.unlink(name)
+            raise
+    except OSError as e:
+        _logger.debug("%s is not written: %s", path, e)
+
+
+def checksum_of(text: bytes) -> bytes:
+    """Return the first line of a file."""
+    return hashlib.blake2b(text, digest_size=_CHECKSUM_BYTES).hexdigest().encode()
+
+
+def read_fields(data: Any, **types: type) -> list[Any]:
+    """Return the values of a stored object that has these fields, of these types, and no others."""
+    if type(data) is not dict or set(data) != set(types) or any(type(data[n]) is not t for n, t in types.items()):
+        raise FormatError(repr(data)[:200])
+    return [data[name] for name in types]
+
+
+def describe_refusal(key: str, problem: Exception) -> None:
+    """Tell those who debug why what is stored under a key is not used."""
+    _logger.debug("what is stored for %s is not used: %s", key, problem)
+
+
+store = TraceStore()
+
+__all__ = [
+    "TraceStore", "decode_constant", "decode_dtype", "describe_refusal", "encode_constant", "encode_dtype", "key_of",
+    "read_fields", "store",
+]  # fmt: skip
