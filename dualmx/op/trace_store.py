@@ -42,12 +42,7 @@ _DTYPES = {
         "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 bfloat16"
     ).split()
 }
-_NUMBERS = (
-    jax.lax.ConvDimensionNumbers,
-    jax.lax.GatherDimensionNumbers,
-    jax.lax.ScatterDimensionNumbers,
-)
-_NUMBERS_BY_NAME = {c.__name__: c for c in _NUMBERS}
+_NUMBERS = frozenset({"ConvDimensionNumbers", "GatherDimensionNumbers", "ScatterDimensionNumbers"})  # of jax.lax
 
 Entry = dict[str, Any]
 
@@ -78,7 +73,7 @@ def encode_constant(value: Any) -> Any:
         return {"array": text, "of": encode_dtype(value.dtype), "shape": list(value.shape)}
     if type(value) in (bool, int, float):
         return {"number": value}
-    if isinstance(value, _NUMBERS):
+    if type(value).__name__ in _NUMBERS:
         return {type(value).__name__: {name: [*map(int, getattr(value, name))] for name in value._fields}}
     raise FormatError(repr(value)[:200])
 
@@ -97,8 +92,9 @@ def decode_constant(data: Any) -> Any:
             return array if sizes else array[()]
         case {"number": bool() | int() | float() as number, **rest} if not rest:
             return number
-        case dict() if len(data) == 1 and (made := _NUMBERS_BY_NAME.get(next(iter(data)))):
-            (fields,) = data.values()
+        case dict() if len(data) == 1 and _NUMBERS.issuperset(data):
+            ((name, fields),) = data.items()
+            made = getattr(jax.lax, name)
             if type(fields) is not dict or set(fields) != set(made._fields):
                 raise FormatError(repr(fields)[:200])
             return made(**{name: _sizes(value) for name, value in fields.items()})
