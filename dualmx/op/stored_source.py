@@ -23,6 +23,7 @@ _OPERATORS = {
     ast.Invert: "~", ast.USub: "-",
 }  # fmt: skip
 _BINARY = frozenset(_OPERATORS.values()) - {"~"}
+_MODULES = frozenset({"np", "K"})
 _METHODS = frozenset({"astype", "reshape", "transpose", "type"})
 _KEYWORDS = frozenset({
     "axis", "conjugate_a", "dtype", "left_side", "lower", "out", "transpose_a", "unit_diagonal",
@@ -119,14 +120,16 @@ def _encode(node: Any) -> Data:
             return ["index", _encode(a), _encode(at)]
         case ast.Slice(lower=a, upper=b, step=c):
             return ["slice", *(None if part is None else _encode(part) for part in (a, b, c))]
-        case ast.Call(func=function, args=args, keywords=keywords):
-            found = {str(k.arg): _encode(k.value) for k in keywords}
-            rest = [*map(_encode, args), *([found] if found else [])]
-            is_method = isinstance(function, ast.Attribute) and ast.unparse(function.value) not in ("np", "K")
-            if is_method and function.attr in _METHODS:
-                return ["method", function.attr, _encode(function.value), *rest]
-            return ["call", ast.unparse(function), *rest]
+        case ast.Call(func=ast.Attribute(value=a, attr=name)) if name in _METHODS and ast.unparse(a) not in _MODULES:
+            return ["method", name, _encode(a), *_encode_arguments(node)]
+        case ast.Call(func=function):
+            return ["call", ast.unparse(function), *_encode_arguments(node)]
     raise FormatError(ast.unparse(node))
+
+
+def _encode_arguments(node: ast.Call) -> list[Data]:
+    named = {str(k.arg): _encode(k.value) for k in node.keywords}
+    return [*map(_encode, node.args), *([named] if named else [])]
 
 
 # -- from data to source
