@@ -62,10 +62,27 @@ def forget_programs() -> None:
             local.new_trace(ctx)
 
 
-@pytest.fixture
-def xla_tier(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Compile every program at its first run, for tests of what XLA is given and makes."""
-    monkeypatch.setenv("DUALMX_TIER", "xla")
+def _in_tier(monkeypatch: pytest.MonkeyPatch, **knobs: str) -> Iterator[None]:
+    for name, value in knobs.items():
+        monkeypatch.setenv(name, value)
     forget_programs()
     yield
     forget_programs()
+
+
+@pytest.fixture
+def xla_tier(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Compile every program at its first run, for tests of what XLA is given and makes."""
+    yield from _in_tier(monkeypatch, DUALMX_TIER="xla")
+
+
+@pytest.fixture
+def numpy_tier(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Compile nothing."""
+    yield from _in_tier(monkeypatch, DUALMX_TIER="numpy")
+
+
+@pytest.fixture
+def promotion_at_3(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Use every program compiled from its third run on."""
+    yield from _in_tier(monkeypatch, DUALMX_TIER="auto", DUALMX_PROMOTE_AT="3")

@@ -66,9 +66,10 @@ class Listener:
 
     Attributes:
         measures: calls outside programs run twice, so that nothing is compiled in the run that it is told about.
+        times_operators: it is told of each operator of programs that are not compiled.
     """
 
-    measures = False
+    measures = times_operators = False
 
     def prepared(self, event: ProgramEvent) -> None:
         """A program was prepared to run on NumPy arrays."""
@@ -76,12 +77,15 @@ class Listener:
     def compiled(self, event: CompileEvent) -> None:
         """A program was compiled, perhaps in a thread of its own."""
 
-    def executed(self, state: State, began: float, started: float, results: Sequence[Any]) -> None:
+    def executed(self, state: State, began: float, started: float, results: Sequence[Any], how: str) -> None:
         """The program of the prefix `state` was handed to its device (which may still be computing).
 
         The flush began at `start`; at `started` the program was there, compiled if need be. Results that are inputs
-        handed through may be NumPy memory.
+        handed through may be NumPy memory. `how` says whether it is compiled.
         """
+
+    def ran_operator(self, name: str, began: float, ended: float) -> None:
+        """An operator of a program that is not compiled ran, or its VJP, whose name begins with `_backward_`."""
 
     def ran_eagerly(self, call: Call, began: float, started: float, results: Sequence[Any]) -> None:
         """A call whose shapes depend on values ran outside any program: at `started`, and once before if measured."""
@@ -118,13 +122,14 @@ class DebugPrinter(Listener):
             for s in event.steps:
                 debug_print(f"  {s.kind:8} {s.call or ''} {list(s.ins)} -> {list(s.outs)}  {format_where(s.user_line)}")
 
-    def executed(self, state: State, began: float, started: float, results: Sequence[Any]) -> None:
+    def executed(self, state: State, began: float, started: float, results: Sequence[Any], how: str) -> None:
         """Print one line."""
         last: State | None = state
         while last is not None and last.user_line is None:
             last = last.parent
         debug_print(
-            f"flush of {state.depth} steps, {len(results)} results at {format_where(last.user_line if last else None)}"
+            f"flush of {state.depth} steps, {len(results)} results at "
+            f"{format_where(last.user_line if last else None)} ({how})"
         )
 
     def ran_eagerly(self, call: Call, began: float, started: float, results: Sequence[Any]) -> None:

@@ -172,6 +172,10 @@ class Executable:
         self.is_multi_process = getattr(ctx, "remote", False)
         self.call = self._compile(steps, last, ctx, leaf_shardings, group, promoted_at) if wanted else None
 
+    def describe(self) -> str:
+        """Return how it runs."""
+        return "compiled"
+
     def _compile(
         self,
         steps: Sequence[State],

@@ -13,7 +13,7 @@ from ..graph.explain import cache_miss_reason
 from ..graph.interpreter import run
 from ..graph.program import program_of_prefix
 from ..graph.trie import LEAF, State, Value
-from .cpu.kernels.executor import NumpyExecutor, ProgramKernels
+from .cpu.kernels.executor import NumpyExecutor, ProgramKernels, TimingExecutor
 from .devices import accepts_numpy, jax_from_numpy_nocopy
 from .events import ProgramEvent, counters, listeners
 from .executable import Executable
@@ -55,10 +55,17 @@ class NumpyExecutable(Executable):
     ) -> Any:
         return self._run
 
+    def describe(self) -> str:
+        """Return that it runs on NumPy arrays, and until when."""
+        promotion = self.promotion
+        until = f", run {promotion.n_runs}; compiled from run {promotion.run} on" if promotion is not None else ""
+        return f"on NumPy arrays{until}"
+
     def _run(self, *args: Any) -> list[Any]:
         offset = self.has_runtime + self.has_keys
         keys = args[self.has_runtime] if self.has_keys else ()
-        executor = NumpyExecutor(self.kernels, keys.__getitem__, args[0] if self.has_runtime else ())
+        executor_type = TimingExecutor if any(w.times_operators for w in listeners) else NumpyExecutor
+        executor = executor_type(self.kernels, keys.__getitem__, args[0] if self.has_runtime else ())
         with np.errstate(all="ignore"):
             results = run(self._program, [np.asarray(x) for x in args[offset:]], executor)
         counters.numpy_runs += 1

@@ -46,12 +46,16 @@ class Promotion:
 
     It is compiled in a thread from half of the way on, and waited for at its end. A program that ran on NumPy arrays
     is right, so that one that cannot be compiled goes on to do so.
+
+    Attributes:
+        run: the first run that uses the compiled program.
+        n_runs: how many there were.
     """
 
-    __slots__ = ("run", "_runs", "_lock", "_compilation")
+    __slots__ = ("run", "n_runs", "_lock", "_compilation")
 
     def __init__(self, run: int):
-        self.run, self._runs = run, 0
+        self.run, self.n_runs = run, 0
         self._lock = threading.Lock()  # threads that record the same program count together
         self._compilation: Compilation[Executable] | None = None
 
@@ -62,11 +66,11 @@ class Promotion:
             compile_later: looks at what is recorded now, and returns the compilation of the program.
         """
         with self._lock:
-            self._runs += 1
-            if self._compilation is None and self._runs >= min(self.run, max(2, self.run // 2)):
+            self.n_runs += 1
+            if self._compilation is None and self.n_runs >= min(self.run, max(2, self.run // 2)):
                 self._compilation = compile_later()
-                if self._runs < self.run:
+                if self.n_runs < self.run:
                     submit(self._compilation)
-            if self._runs < self.run or self._compilation is None:
+            if self.n_runs < self.run or self._compilation is None:
                 return None
         return self._compilation.result()

@@ -161,7 +161,7 @@ def _execute(traces: Sequence[Trace], lives: Sequence[list[Handle]], processes: 
     counters.flushes += 1
     if listeners:
         for w in list(listeners):
-            w.executed(state, began, started, results[0])
+            w.executed(state, began, started, results[0], exe.describe())
     where = exe.output_index[key]
     position = None if group is None else dict(zip(key[2:], where, strict=True))
     for tr, live, own, found in zip(traces, lives, values, results, strict=True):
@@ -544,7 +544,7 @@ def read_from_other_thread(tr: Trace, h: Handle) -> Any:
         except Exception as e:
             raise execution_error(last_user_line(state), e) from e
         for w in list(listeners):
-            w.executed(state, began, started, results)
+            w.executed(state, began, started, results, exe.describe())
         if v.tracked:
             # The owner's gradients pass through the value: it stays pending there.
             tr.read_by_others[v] = results[0]

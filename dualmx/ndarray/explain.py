@@ -41,8 +41,11 @@ def explain(x: Handle) -> str:
         taped = " (on the tape)" if s.recording and s.out is not None and s.out.tracked else ""
         lines.append(f"  {what}({ins}) -> {outs}{taped}  at {format_where(s.user_line)}")
     lines.reverse()
-    return f"{x._value!r}: pending, {len(lines)} steps of {len(steps)} recorded since the last flush\n" + "\n".join(
-        lines
+    # A copy: other threads add theirs meanwhile.
+    programs = list(x._trace.state.programs.values())
+    known = next((exe.describe() for exe in programs if x._value in exe.outputs), "a new program")
+    return f"{x._value!r}: pending, {len(lines)} steps of {len(steps)} recorded since the last flush, {known}\n" + (
+        "\n".join(lines)
     )
 
 

@@ -55,6 +55,7 @@ class _Profiler:
         waitall()
         s = self.settings
         self.recorder.single = s["profile_imperative"] or s["mode"] == "per_op"
+        self.recorder.times_operators = not self.recorder.single  # which are told of as programs
         self.recorder.memory = s["profile_memory"] or s["profile_all"]
         self.recorder.last_end_by_thread.clear()
         self.was_naive = engine.naive
@@ -78,10 +79,11 @@ control = _Profiler()
 def set_config(**kwargs: Any) -> None:
     """Configure the profiler; call it before `set_state("run")`.
 
-    A flush runs its operations as one XLA program, whose parts are not timed: the trace shows the program's time, and
-    its arguments count the operators by name and by user line (where the same sequence of operations was first
-    recorded). With `profile_imperative=True` (or `mode="per_op"`) each operation runs by itself while the profiler
-    runs, as under `NaiveEngine`, so that each has a measured time, in which nothing is compiled; the whole is slower.
+    A flush runs its operations as one program. Until that is compiled, each operator and its backward pass has a time
+    in the trace; the parts of a compiled program are not timed. The program's time is shown, and its arguments count
+    the operators by name and by user line (where the same sequence of operations was first recorded). With
+    `profile_imperative=True` (or `mode="per_op"`) each operation runs by itself while the profiler runs, as under
+    `NaiveEngine`, so that each has a measured time, in which nothing is compiled; the whole is slower.
 
     Args:
         filename: where `dump` writes, `"profile.json"` by default.

@@ -85,6 +85,7 @@ class Recorder(Listener):
 
     Attributes:
         single: every operation runs by itself, so the time of a program's execution is that of its operation.
+        timed_threads: threads whose program has told of its operators one by one.
         totals, values: of times in milliseconds and of counters, by category and name.
         dropped: events that did not fit.
     """
@@ -94,6 +95,7 @@ class Recorder(Listener):
     def __init__(self, capacity: int):
         self.capacity = capacity
         self.single = self.memory = False
+        self.timed_threads: set[int] = set()
         self.lock = threading.Lock()
         self.owner = os.getpid()
         self.programs: weakref.WeakKeyDictionary[State, Program] = weakref.WeakKeyDictionary()
@@ -159,7 +161,12 @@ class Recorder(Listener):
         }
         self.span(kind, kind, event.start, event.start + event.seconds, details)
 
-    def executed(self, state: State, began: float, started: float, results: Sequence[Any]) -> None:
+    def ran_operator(self, name: str, began: float, ended: float) -> None:
+        """Record an operator of a program that is not compiled."""
+        self.span(name, "operator", began, ended)
+        self.timed_threads.add(threading.get_ident())
+
+    def executed(self, state: State, began: float, started: float, results: Sequence[Any], how: str) -> None:
         """Wait for the program, so that its duration is known, and record it with the names of its operations."""
         # A failed execution is reported where its result is read.
         with contextlib.suppress(Exception):
@@ -170,9 +177,10 @@ class Recorder(Listener):
             if program is None:
                 program = self.programs[state] = program_of(state)
             alone = self.single and len(program.operations) == 1
-            if not alone:
+            me = threading.get_ident()
+            if not alone and me not in self.timed_threads:
                 self.op_counts.update(program.counts)
-        me = threading.get_ident()
+            self.timed_threads.discard(me)
         before = self.last_end_by_thread.get(me)
         if before is not None and before < began:
             self.span("record", "record", before, began)
@@ -202,9 +210,10 @@ class Recorder(Listener):
         self.span(call.op.name, "operator", started, time.perf_counter())
 
     def _note_memory(self, results: Sequence[Any]) -> None:
-        if not self.memory or not results:
+        on_device = next((x for x in results if isinstance(x, jax.Array)), None) if self.memory else None
+        if on_device is None:
             return
-        for device in results[0].devices():
+        for device in on_device.devices():
             found = device.memory_stats()
             if found and "bytes_in_use" in found:
                 name = f"Memory: {device}"

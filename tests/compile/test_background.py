@@ -13,17 +13,6 @@ from dualmx.compile.background import Compilation, submit
 from dualmx.compile.events import counters
 from dualmx.compile.executable import Executable
 from tests import jobs
-from tests.conftest import forget_programs
-
-
-@pytest.fixture
-def promote_at_3(monkeypatch):
-    """Compile what has run three times."""
-    monkeypatch.setenv("DUALMX_TIER", "auto")
-    monkeypatch.setenv("DUALMX_PROMOTE_AT", "3")
-    forget_programs()
-    yield
-    forget_programs()
 
 
 def test_what_the_thread_has_not_begun_is_compiled_by_who_waits():
@@ -65,7 +54,7 @@ def test_a_compilation_without_anybody_waiting_tells_nothing(caplog, monkeypatch
     assert not caplog.records
 
 
-@pytest.mark.usefixtures("promote_at_3")
+@pytest.mark.usefixtures("promotion_at_3")
 def test_a_program_that_cannot_be_compiled_goes_on_without(caplog, monkeypatch):
     monkeypatch.setattr(Executable, "_compile", lambda *_: (_ for _ in ()).throw(MemoryError("no memory left")))
     before = counters.numpy_runs

@@ -9,21 +9,13 @@ import pytest
 
 import dualmx as mx
 from dualmx import autograd, nd
-from dualmx.compile.events import counters
+from dualmx.compile.events import DebugPrinter, counters, listeners
 from dualmx.compile.numpy_executable import NumpyExecutable
 from dualmx.compile.promotion import promotion_run
 from dualmx.graph.trie import trie
 from dualmx.ndarray.recorder import local
 
-
-@pytest.fixture(autouse=True)
-def auto_tier(monkeypatch):
-    """Begin with nothing known, and compile what has run three times."""
-    trie.clear()
-    monkeypatch.setenv("DUALMX_TIER", "auto")
-    monkeypatch.setenv("DUALMX_PROMOTE_AT", "3")
-    yield
-    trie.clear()
+pytestmark = pytest.mark.usefixtures("promotion_at_3")
 
 
 def train(steps: int) -> list[tuple[bytes, int]]:
@@ -124,3 +116,30 @@ def test_the_run_follows_from_the_work(monkeypatch):
     assert promotion_run(tiny) == promotion_run(tiny)
     trie.clear()
     assert promotion_run(executable_of(nd.tanh(nd.ones((2, 2)) * 2))) == promotion_run(tiny)
+
+
+def test_explanations_and_messages_tell_how_a_program_runs(capsys):
+    listeners.append(DebugPrinter(1))
+    explained = []
+    try:
+        for _ in range(5):
+            y = nd.array([1.0, 2.0]) * 2 + 1
+            explained.append(mx.debug.explain(y).splitlines()[0].partition("last flush, ")[2])
+            y.wait_to_read()
+    finally:
+        listeners.pop()
+    runs = [f"on NumPy arrays, run {n}; compiled from run 3 on" for n in (1, 2)]
+    assert explained == ["a new program", *runs, "compiled", "compiled"]
+    said = [
+        line for line in capsys.readouterr().err.splitlines() if "flush of 3 steps" in line or " operations, " in line
+    ]
+    assert [line.partition(" at ")[0] for line in said if "flush" in line] == [
+        "[dualmx] flush of 3 steps, 1 results"
+    ] * 5
+    assert [line.rpartition(" (")[2] for line in said if "flush" in line] == [
+        f"{r})" for r in (*runs, *["compiled"] * 3)
+    ]
+    prepared, compiled = [line for line in said if "flush" not in line]
+    assert prepared.startswith("[dualmx] prepared 2 operations, 1 results without compiling in ")
+    assert compiled.startswith("[dualmx] compiled 2 operations, ")
+    assert compiled.endswith("reason: run 3 is the first that uses it compiled")

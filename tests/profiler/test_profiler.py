@@ -51,6 +51,7 @@ def line():
     return sys._getframe(1).f_lineno
 
 
+@pytest.mark.usefixtures("xla_tier")
 def test_a_flush_names_its_operators_and_user_lines_and_invents_no_times(trace):
     profiler.set_state("run")
     # A shape of its own: a program has the lines that recorded it first.
@@ -75,6 +76,31 @@ def test_a_flush_names_its_operators_and_user_lines_and_invents_no_times(trace):
     assert set(json.loads(profiler.dumps(format="json"))["Time"]) == {"flush", "execute", "compile", "record"}
 
 
+@pytest.mark.usefixtures("numpy_tier")
+def test_operators_of_programs_that_are_not_compiled_have_times(trace):
+    w = nd.ones((2, 37))
+    w.attach_grad()
+    net = mx.gluon.nn.Dense(3, in_units=37)
+    net.initialize()
+    net.hybridize()
+    profiler.set_state("run")
+    with autograd.record():
+        loss = (net(w) * 2).sum()
+    loss.backward()
+    w.grad.asnumpy()
+    events = trace()
+    operators, executed = of(events, "operator"), of(events, "execute")
+    names = [e["name"] for e in operators]
+    assert {"FullyConnected", "_backward_FullyConnected", "sum", "_backward_sum"} <= set(names)
+    assert all(any(inside(o, e) for e in executed) for o in operators)
+    assert len(of(events, "prepare")) == len(executed) and not of(events, "compile")
+    assert of(events, "prepare")[0]["args"]["where"].startswith(HERE)
+    totals = json.loads(profiler.dumps(format="json"))
+    assert totals["Time"]["operator"]["_backward_FullyConnected"]["Count"] == 1
+    assert totals["Fused"] == {}
+
+
+@pytest.mark.usefixtures("xla_tier")
 def test_compilations_have_a_reason_and_lie_inside_their_flush(trace):
     profiler.set_state("run")
     for n in (3, 4, 4):
@@ -104,6 +130,7 @@ def test_backward_is_an_operation_with_a_line(trace):
     assert set(flush["args"]["operators"]) == {"broadcast_mul", "sum", "backward"}
 
 
+@pytest.mark.usefixtures("xla_tier")
 @pytest.mark.parametrize("setting, size", [({"profile_imperative": True}, 5), ({"mode": "per_op"}, 6)])
 def test_each_operation_has_its_own_time_when_asked(trace, setting, size):
     profiler.set_config(**setting)
@@ -194,6 +221,7 @@ def test_counters_are_no_times(trace):
     assert json.loads(profiler.dumps(format="json", reset=True)) and "level" not in profiler.dumps()
 
 
+@pytest.mark.usefixtures("xla_tier")
 def test_totals_table(trace):
     profiler.set_state("run")
     for _ in range(3):

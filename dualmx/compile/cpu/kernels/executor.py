@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from ....graph.interpreter import run, run_vjp
 from ....graph.program import Alias, Gradient, Instr, Program, differentiate
 from ....graph.program_call import GradCall, ProgramCall
 from ....op.symbolic_sizes import Avals
+from ...events import listeners
 from . import primitives
 from .codegen import Unsupported
 from .kernel import Kernel, constant_kernel, kernel_for
@@ -119,8 +121,8 @@ class NumpyExecutor:
         scalars = self._scalars(step, prepared)
         if isinstance(prepared.call, GradCall):
             n = prepared.call.n_runtime
-            return NumpyExecutor(prepared.inner, scalars[n:].__getitem__, scalars[:n])
-        return NumpyExecutor(prepared.inner, lambda number: primitives.fold_in(scalars[0], number), None)
+            return type(self)(prepared.inner, scalars[n:].__getitem__, scalars[:n])
+        return type(self)(prepared.inner, lambda number: primitives.fold_in(scalars[0], number), None)
 
     def apply(self, step: Instr, ins: list[Any]) -> Sequence[Any]:
         """Return the results of a step."""
@@ -166,6 +168,39 @@ class NumpyExecutor:
     def place_gradient(self, slot: int, gradient: Any) -> Any:
         """There is one place."""
         return gradient
+
+
+class TimingExecutor(NumpyExecutor):
+    """Tells listeners how long each operator takes; nested programs are told of by their operators."""
+
+    __slots__ = ()
+
+    def apply(self, step: Instr, ins: list[Any]) -> Sequence[Any]:
+        """Return the results of a step."""
+        began = time.perf_counter()
+        results = super().apply(step, ins)
+        self._tell(step, step.call.op.name, began)
+        return results
+
+    def vjp(self, step: Instr, ins: list[Any], has_integer_results: bool) -> tuple[Sequence[Any], Any]:
+        """Return the results, and the function from their cotangents, which is timed as well."""
+        began = time.perf_counter()
+        outs, pull = super().vjp(step, ins, has_integer_results)
+        self._tell(step, step.call.op.name, began)
+
+        def vjp_fn(cotangents: Sequence[Any]) -> Sequence[Any]:
+            began = time.perf_counter()
+            gradients = pull(cotangents)
+            self._tell(step, f"_backward_{step.call.op.name}", began)
+            return gradients
+
+        return outs, vjp_fn
+
+    def _tell(self, step: Instr, name: str, began: float) -> None:
+        if self._kernels.of_step(step).kernel is not None:
+            ended = time.perf_counter()
+            for w in list(listeners):
+                w.ran_operator(name, began, ended)
 
 
 def _zeros(shape: tuple[int, ...], dtype: Any) -> Any:

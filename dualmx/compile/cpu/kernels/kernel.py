@@ -100,6 +100,13 @@ def constant_kernel(shape: tuple[int, ...], dtype: np.dtype, value: Any) -> Kern
 def _make_kernel(call: Call, wrt: tuple[int, ...], avals: Avals, pattern: Pattern, sizes: Sizes) -> Kernel:
     if call.joint or call.op.dynamic or any(_is_integer_dtype(avals[k][1]) for k in wrt):
         raise Unsupported(call.op.name)
+    traits = call.op.traits
+    if (
+        wrt
+        and (traits.is_cast or traits.combines_floats)
+        and any(_is_integer_dtype(d) for _, d in call.infer(tuple(avals)))
+    ):
+        raise Unsupported(call.op.name)  # gradients pass through these integers
     more = [jax.ShapeDtypeStruct(*a) for a in [_SCALAR] * call.n_runtime + [_KEY] * call.n_keys]
 
     def body(specs: list[jax.ShapeDtypeStruct]) -> _Traces:
