@@ -14,6 +14,7 @@ from ..graph.interpreter import run
 from ..graph.program import program_of_prefix
 from ..graph.trie import LEAF, State, Value
 from .cpu.kernels.executor import NumpyExecutor, ProgramKernels, TimingExecutor
+from .cpu.kernels.matmul import one_blas_thread
 from .devices import accepts_numpy, jax_from_numpy_nocopy
 from .events import ProgramEvent, counters, listeners
 from .executable import Executable
@@ -66,7 +67,7 @@ class NumpyExecutable(Executable):
         keys = args[self.has_runtime] if self.has_keys else ()
         executor_type = TimingExecutor if any(w.times_operators for w in listeners) else NumpyExecutor
         executor = executor_type(self.kernels, keys.__getitem__, args[0] if self.has_runtime else ())
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), one_blas_thread:
             results = run(self._program, [np.asarray(x) for x in args[offset:]], executor)
         counters.numpy_runs += 1
         return [self._to_data(x) for x in results]

@@ -120,8 +120,8 @@ def test_what_onednn_refuses_numpy_computes(monkeypatch):
 @pytest.mark.skipif(not ffi_handlers.available(), reason=f"left to XLA: {ffi_handlers.unavailable()}")
 def test_an_impossible_convolution_is_refused():
     a = np.ones((1, 4, 4, 2), np.float32)
-    assert not convolutions.convolve(b"0;1;0;1,2,4,4;3,5,9,9;1,3,2,2;1,1;1,1;0,0;0,0;0,1,2,3", a, a, a)
-    assert not convolutions.convolve(b"nonsense", a, a, a)
+    assert not convolutions.convolve(b"0;1;0;1,2,4,4;3,5,9,9;1,3,2,2;1,1;1,1;0,0;0,0;0,1,2,3", a, a, a, True)
+    assert not convolutions.convolve(b"nonsense", a, a, a, False)
 
 
 @pytest.mark.parametrize("shape", [(0, 2, 5, 5), (2, 0, 5, 5)])

@@ -299,6 +299,55 @@ def test_memory_of_dead_values_is_used_again_and_that_of_views_is_not():
     assert "np.exp" in lines and "out=" not in lines
 
 
+def test_memory_is_used_again_through_its_only_view():
+    def one_view(x):
+        return jnp.tanh(jnp.sin(x).T) + 1
+
+    def two_views(x):
+        base = jnp.sin(x)
+        return jnp.tanh(base.T), jnp.exp(base.reshape(4, 3))
+
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for fn, count in ((one_view, 2), (two_views, 0)):
+        source, constants = source_of(fn, x)
+        assert source.count("out=") == count
+        found = define(source, "run", {"np": np, "K": primitives, **constants})((), x)
+        wanted = fn(x) if count == 0 else (fn(x),)
+        for a, b in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+def test_what_nothing_reads_is_not_written():
+    assert "sin" not in source_of(lambda x: (jnp.sin(x), x * 2)[1], np.ones(3, np.float32))[0]
+    assert "broadcast_to" not in source_of(lambda x: jnp.where(x > 1, x, 0.0), np.ones(3, np.float32))[0]
+
+
+@pytest.mark.parametrize("config", [((1, 2, 0), (0, 0, 1)), ((-1, 1, 1), (2, -2, 0)), ((3, -4, 2), (-2, -2, 0))])
+def test_sums_of_what_has_zeros_around(config):
+    def fn(x, y):
+        return jax.lax.pad(x, np.float32(0), config) + jax.lax.pad(y, np.float32(0), config)
+
+    x, y = (np.random.RandomState(n).randn(3, 4).astype("f") for n in range(2))
+    source, constants = source_of(fn, x, y)
+    assert "K.add_inside" in source
+    found = define(source, "run", {"np": np, "K": primitives, **constants})((), x, y)[0]
+    np.testing.assert_array_equal(found, fn(x, y))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int32", "complex64", "bfloat16"])
+@pytest.mark.parametrize("shape", [(3, 4), (100, 70)])
+def test_selection_against_zero(dtype, shape):
+    draw = np.random.RandomState(0)
+    mask, x = draw.rand(*shape) > 0.5, (draw.randn(*shape) * 50).astype(jnp.dtype(dtype))
+    if x.dtype.kind == "f":
+        x[0, :3] = np.nan, np.inf, -np.inf
+    wide = np.broadcast_to(x[:1], shape)
+    for a, b in ((mask, x), (mask.T, x.T), (mask.T, np.ascontiguousarray(x.T)), (mask, wide)):
+        np.testing.assert_array_equal(primitives.keep(a, b), np.where(a, b, x.dtype.type(0)))
+        np.testing.assert_array_equal(primitives.drop(a, b), np.where(a, x.dtype.type(0), b))
+        assert primitives.keep(a, b).dtype == primitives.drop(a, b).dtype == x.dtype
+
+
 @pytest.mark.usefixtures("numpy_tier")
 def test_threads_run_one_program_with_numbers_of_their_own():
     trie.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -43,14 +44,15 @@ class _Line:
     Attributes:
         outs: names it gives values.
         source: its expression, or the lines of a nested function.
-        ufunc, ins, types: of an elementwise function, which can write into the memory of an input: its name, the names
-            of its inputs, and shape and dtype of inputs and result.
+        type: shape and dtype of its result, if that is memory of its own or seen through `base` only.
+        ins: names and types of inputs whose memory it can write into, by `out=`.
+        base: the input that its result is a view of, empty if it is none.
     """
 
-    __slots__ = ("outs", "source", "ufunc", "ins", "types")
+    __slots__ = ("outs", "source", "type", "ins", "base")
 
-    def __init__(self, outs: Names, source: str, ufunc: str = "", ins: Sequence[str] = (), types: Sequence[Any] = ()):
-        self.outs, self.source, self.ufunc, self.ins, self.types = outs, source, ufunc, ins, types
+    def __init__(self, outs: Names, source: str, type: Any = None, ins: Sequence[tuple[str, Any]] = (), base: str = ""):
+        self.outs, self.source, self.type, self.ins, self.base = outs, source, type, ins, base
 
     def reads(self) -> set[str]:
         return set(_NAME.findall(self.source))
@@ -61,10 +63,14 @@ class SourceWriter:
 
     Attributes:
         constants: values by the names that they have in the source.
+        zeros: names of values that are zero everywhere.
+        paddings: for names of values with zeros around them what is inside, and the configuration of the padding.
     """
 
     def __init__(self) -> None:
         self.constants: dict[str, Any] = {}
+        self.zeros: set[str] = set()
+        self.paddings: dict[str, tuple[str, str]] = {}
         self._functions: list[str] = []
         self._lines: list[_Line] = []
         self._count = self._depth = 0
@@ -84,6 +90,7 @@ class SourceWriter:
         args = [f"x{i}" for i in range(len(jaxpr.jaxpr.invars))]
         self._lines = []
         outs = self.inline(jaxpr, args)
+        self._drop_unread(set(outs))
         self._reuse_dead_memory(set(outs))
         head = f"def {name}(sizes{''.join(', ' + a for a in args)}):"
         unpack = [f" {''.join(n + ',' for n in sizes)} = sizes"] if sizes else []
@@ -125,7 +132,10 @@ class SourceWriter:
         array = np.asarray(value, dtype if isinstance(value, (bool, int, float, complex)) else None)
         if array.dtype.kind == "V" and array.dtype.name == "float0":
             raise Unsupported("float0")
-        return self.constant(array[()] if array.ndim == 0 else array)
+        name = self.constant(array[()] if array.ndim == 0 else array)
+        if array.ndim == 0 and array.dtype.kind in "iuf" and not array and not np.signbit(array):
+            self.zeros.add(name)
+        return name
 
     def constant(self, value: Any) -> str:
         """Return the name of a new constant."""
@@ -146,11 +156,22 @@ class SourceWriter:
         self._count += 1
         return f"v{self._count}"
 
-    def let(self, source: str) -> Names:
-        """Write the one result of an expression."""
+    def let(self, source: str, own: Any = None, base: str = "") -> Names:
+        """Write the one result of an expression.
+
+        Args:
+            source: the expression.
+            own: the variable of a result that is memory of its own, or a view that only may be written.
+            base: what it is a view of.
+        """
         name = self.new_name()
-        self._lines.append(_Line([name], source))
+        self._lines.append(_Line([name], source, None if own is None else _type(own), base=base))
         return [name]
+
+    def zeros_like(self, ins: Names, outs: Names) -> Names:
+        """Note that the results are zero if the input is, and return them."""
+        self.zeros.update(outs if ins[0] in self.zeros else ())
+        return outs
 
     def let_many(self, count: int, source: str) -> Names:
         """Write the results of an expression that yields `count` values."""
@@ -162,11 +183,15 @@ class SourceWriter:
 
     def elementwise(self, ufunc: str, eqn: Any, ins: Names) -> Names:
         """Write a function that takes `out=`, so that it may write into the memory of an input."""
+        return self.overwrite(f"{ufunc}({','.join(ins)})", eqn, list(zip(ins, eqn.invars, strict=True)))
+
+    def overwrite(self, source: str, eqn: Any, ins: Sequence[tuple[str, Any]]) -> Names:
+        """Write a call that can take `out=`, one of the inputs `ins` with their variables."""
         name = self.new_name()
-        types = [(sizes_source(v.aval.shape), v.aval.dtype) for v in (*eqn.invars, eqn.outvars[0])]
-        line = _Line([name], f"{ufunc}({','.join(ins)})")
+        line = _Line([name], source)
         if not self._depth and eqn.outvars[0].aval.shape:
-            line.ufunc, line.ins, line.types = ufunc, ins, types
+            names = _NAME.findall(source)
+            line.type, line.ins = _type(eqn.outvars[0]), [(n, _type(v)) for n, v in ins if names.count(n) == 1]
         self._lines.append(line)
         return [name]
 
@@ -186,31 +211,45 @@ class SourceWriter:
         self._lines.append(_Line([], source))
         return name
 
+    def _drop_unread(self, results: set[str]) -> None:
+        """Drop statements whose values nothing needs."""
+        needed, kept = set(results), []
+        for line in reversed(self._lines):
+            if not line.outs or not needed.isdisjoint(line.outs):
+                kept.append(line)
+                needed |= line.reads()
+        self._lines = kept[::-1]
+
     def _reuse_dead_memory(self, results: set[str]) -> None:
         """Let elementwise functions write into inputs that were computed here and that nothing reads any more.
 
-        All other results may be views of their inputs, which live as long as they do.
+        Results without a type may be views of their inputs, which live as long as they do.
         """
         last: dict[str, int] = dict.fromkeys(results, len(self._lines))
+        readers: Counter[str] = Counter(results)
         for number, line in enumerate(self._lines):
+            readers.update(line.reads())
             for name in line.reads():
                 last[name] = max(last.get(name, 0), number)
         for number in range(len(self._lines) - 1, -1, -1):
             line = self._lines[number]
-            if not line.ufunc:
+            if line.type is None or line.base:
                 until = max((last.get(name, number) for name in line.outs), default=len(self._lines))
                 for name in line.reads():
                     last[name] = max(last[name], until)
-        fresh: dict[str, Any] = {}
+        own: dict[str, Any] = {}
         for number, line in enumerate(self._lines):
-            if not line.ufunc:
+            if line.type is None or (line.base and (line.base not in own or readers[line.base] > 1)):
                 continue
-            *types, result = line.types
-            fresh[line.outs[0]] = result
-            for name, kind in zip(line.ins, types, strict=True):
-                if fresh.get(name) == result == kind and last[name] == number and line.ins.count(name) == 1:
-                    line.source = f"{line.ufunc}({','.join(line.ins)},out={name})"
+            own[line.outs[0]] = line.type
+            for name, kind in line.ins:
+                if own.get(name) == line.type == kind and last[name] == number:
+                    line.source = f"{line.source[:-1]},out={name})"
                     break
+
+
+def _type(v: Any) -> tuple[str, Any]:
+    return sizes_source(v.aval.shape), v.aval.dtype
 
 
 # -- calls of jaxprs
@@ -263,6 +302,9 @@ _EXPRESSIONS = {
 
 @rule(*_UFUNCS)
 def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
+    if eqn.primitive.name in ("add", "add_any") and ins[1] in w.paddings:
+        inside, config = w.paddings[ins[1]]
+        return w.overwrite(f"K.add_inside({ins[0]},{inside},{config})", eqn, [(ins[0], eqn.invars[0])])
     return w.elementwise(_UFUNCS[eqn.primitive.name], eqn, ins)
 
 
@@ -306,7 +348,8 @@ def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
     if old == new:
         return ins
     is_plain = (old.kind in "fb" and new.kind == "f") or (old.kind in "iub" and new.kind in "iuf")
-    return w.let(f"{ins[0]}.astype({w.dtype(new)})" if is_plain else f"K.convert({ins[0]},{w.dtype(new)})")
+    out = w.let(f"{ins[0]}.astype({w.dtype(new)})" if is_plain else f"K.convert({ins[0]},{w.dtype(new)})")
+    return w.zeros_like(ins, out)
 
 
 @rule("bitcast_convert_type")
@@ -317,7 +360,11 @@ def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
 @rule("select_n")
 def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
     if eqn.invars[0].aval.dtype == np.bool_ and len(ins) == 3:
-        return w.let(f"np.where({ins[0]},{ins[2]},{ins[1]})")
+        if ins[1] in w.zeros:
+            return w.let(f"K.keep({ins[0]},{ins[2]})", eqn.outvars[0])
+        if ins[2] in w.zeros:
+            return w.let(f"K.drop({ins[0]},{ins[1]})", eqn.outvars[0])
+        return w.let(f"np.where({ins[0]},{ins[2]},{ins[1]})", eqn.outvars[0])
     return w.let(f"K.select({','.join(ins)})")
 
 
@@ -338,7 +385,7 @@ def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
     if not shape:
         return ins
     if not old.ndim:
-        return w.let(f"np.broadcast_to({ins[0]},{sizes_source(shape)})")
+        return w.zeros_like(ins, w.let(f"np.broadcast_to({ins[0]},{sizes_source(shape)})"))
     sizes = ["1"] * len(shape)
     for axis, size in zip(axes, old.shape, strict=True):
         sizes[axis] = size_source(size)
@@ -352,12 +399,12 @@ def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
 def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
     order = eqn.params.get("dimensions")
     value = ins[0] if order is None else f"{ins[0]}.transpose({tuple(order)})"
-    return w.let(f"np.reshape({value},{_shape(eqn.outvars[0].aval)})")
+    return w.let(f"np.reshape({value},{_shape(eqn.outvars[0].aval)})", eqn.outvars[0], base=ins[0])
 
 
 @rule("squeeze", "expand_dims")
 def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
-    return w.let(f"np.reshape({ins[0]},{_shape(eqn.outvars[0].aval)})")
+    return w.let(f"np.reshape({ins[0]},{_shape(eqn.outvars[0].aval)})", eqn.outvars[0], base=ins[0])
 
 
 @rule("empty", "empty2")
@@ -369,7 +416,8 @@ def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
 @rule("transpose")
 def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
     order = eqn.params["permutation"]
-    return w.let(f"{ins[0]}.transpose({','.join(map(str, order))})") if order else ins
+    source = f"{ins[0]}.transpose({','.join(map(str, order))})"
+    return w.let(source, eqn.outvars[0], base=ins[0]) if order else ins
 
 
 @rule("rev")
@@ -409,8 +457,14 @@ def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
 
 @rule("pad")
 def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
-    config = "".join(sizes_source(c) + "," for c in eqn.params["padding_config"])
-    return w.let(f"K.pad({ins[0]},{ins[1]},({config}))")
+    configs = [sizes_source(c) for c in eqn.params["padding_config"]]
+    if set(configs) == {sizes_source((0, 0, 0))}:
+        return ins[:1]
+    config = f"({_listed(configs)})"
+    out = w.let(f"K.pad({ins[0]},{ins[1]},{config})", eqn.outvars[0])
+    if ins[1] in w.zeros:
+        w.paddings[out[0]] = ins[0], config
+    return out
 
 
 @rule("slice")
@@ -527,7 +581,7 @@ def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
     if a.dtype == b.dtype == total == out.dtype and not left_batch and len(left) == 1 and a.ndim == b.ndim == 2:
         x = ins[0] if left[0] == 1 else ins[0] + ".T"
         y = ins[1] if right[0] == 0 else ins[1] + ".T"
-        return w.let(f"np.matmul({x},{y})")
+        return w.let(f"K.matmul({x},{y})", eqn.outvars[0])
     axes = ",".join(str(tuple(axes)) for axes in (left, right, left_batch, right_batch))
     return w.let(f"K.dot_general({ins[0]},{ins[1]},{axes},{w.dtype(total)},{w.dtype(out.dtype)})")
 
@@ -538,7 +592,8 @@ def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
     padding = "".join(sizes_source(c) + "," for c in p["padding"])
     sizes = ",".join(sizes_source(p[n]) for n in ("window_strides", "lhs_dilation", "rhs_dilation"))
     groups = f"{size_source(p['feature_group_count'])},{size_source(p['batch_group_count'])}"
-    return w.let(f"K.convolution({ins[0]},{ins[1]},({padding}),{sizes},{groups},{w.constant(p['dimension_numbers'])})")
+    numbers = w.constant(p["dimension_numbers"])
+    return w.let(f"K.convolution({ins[0]},{ins[1]},({padding}),{sizes},{groups},{numbers})", eqn.outvars[0])
 
 
 @rule("gather")

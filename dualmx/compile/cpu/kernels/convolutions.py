@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ....op.lowering_context import MIN_LIBRARY_FLOPS
 from ..onednn.ffi_handlers import available
 from ..onednn.numpy_calls import convolve
 from ..onednn.primitives import DATA, FILTERS, FORWARD, ConvSpec, Sizes, faulty, upper_padding
@@ -49,6 +50,7 @@ class _Plan:
         second: those of the second one: (O, C/groups, *K) of filters, or channels last.
         out: those of the result among the axes of what is computed.
         by_library: oneDNN computes it.
+        is_small: it is not worth several threads.
         orders: for the strides of filters the order of their axes in memory.
         texts: for these what tells oneDNN.
     """
@@ -58,6 +60,7 @@ class _Plan:
     second: Sizes
     out: Sizes
     by_library: bool
+    is_small: bool
     orders: dict[Sizes, Sizes] = field(default_factory=dict)
     texts: dict[Sizes, bytes] = field(default_factory=dict)
 
@@ -84,7 +87,7 @@ class _Plan:
             order = self.orders.get(y.strides) or self._order(y)
             y, text = _dense(y.transpose(order)), self._text(order)
         out = np.empty(shape, np.float32)
-        return out if convolve(text, x, y, out) else None
+        return out if convolve(text, x, y, out, self.is_small) else None
 
     def _order(self, y: Any) -> Sizes:
         """The order of axes in which filters lie in one piece, or shall lie if they do not."""
@@ -187,7 +190,7 @@ def _plan_of(spec: ConvSpec, lhs: Sizes, rhs: Sizes, out: Sizes, has_library: bo
     axes = [0] * n
     for k, axis in enumerate(out):
         axes[axis] = place[k]
-    return _Plan(spec, first, second, tuple(axes), has_library and not faulty(spec))
+    return _Plan(spec, first, second, tuple(axes), has_library and not faulty(spec), spec.flops() < MIN_LIBRARY_FLOPS)
 
 
 def _counts(data: Sizes, kernel: Sizes, padding: Any, stride: Sizes, spread: Sizes, dilation: Sizes) -> Iterator[int]:

@@ -14,9 +14,13 @@ import ml_dtypes
 import numpy as np
 
 from .convolutions import convolution as convolution
+from .matmul import dot_general as dot_general
+from .matmul import matmul as matmul
 
 Sizes = tuple[int, ...]
 
+_MIN_MASK_SIZE = 4096  # elements
+_MASKS = {2: np.int16, 4: np.int32, 8: np.int64}  # by the size of elements
 _PAIRWISE_FROM = 64  # rows that are added naively; float32 sums of more lose bits that XLA keeps
 
 
@@ -116,6 +120,25 @@ def select(which: Any, *cases: Any) -> Any:
     if which.dtype == np.bool_:
         return np.where(which, cases[1], cases[0])
     return np.choose(np.clip(which, 0, len(cases) - 1), cases)
+
+
+def keep(mask: Any, x: Any) -> Any:
+    """x where a mask holds, 0 elsewhere: by its bits, since `where` goes wrong at every branch it guesses."""
+    if mask.size < _MIN_MASK_SIZE or x.dtype.itemsize not in _MASKS or x.shape != mask.shape:
+        return np.where(mask, x, x.dtype.type(0))
+    return _masked(np.negative(mask.view(np.int8)), x)
+
+
+def drop(mask: Any, x: Any) -> Any:
+    """0 where a mask holds, x elsewhere."""
+    if mask.size < _MIN_MASK_SIZE or x.dtype.itemsize not in _MASKS or x.shape != mask.shape:
+        return np.where(mask, x.dtype.type(0), x)
+    return _masked(np.subtract(mask.view(np.int8), np.int8(1)), x)
+
+
+def _masked(bits: Any, x: Any) -> Any:
+    mask = bits.astype(_MASKS[x.dtype.itemsize])
+    return np.bitwise_and(mask, x.view(mask.dtype), out=mask).view(x.dtype)
 
 
 def _special(name: str, x: Any) -> Any:
@@ -295,20 +318,35 @@ def iota(dtype: np.dtype, shape: Sizes, axis: int) -> Any:
     return np.broadcast_to(line.reshape([-1 if a == axis else 1 for a in range(len(shape))]), shape)
 
 
-def pad(x: Any, value: Any, config: Sequence[Sizes]) -> Any:
-    """Put `value` before, after and between the elements; negative numbers cut."""
-    shape, source, target = [], [], []
-    for n, (low, high, between) in zip(x.shape, config, strict=True):
+def _inside(shape: Sizes, config: Sequence[Sizes]) -> tuple[Sizes, tuple[slice, ...], tuple[slice, ...]]:
+    """The shape after padding, which part of an array is left, and where it lies then."""
+    sizes, source, target = [], [], []
+    for n, (low, high, between) in zip(shape, config, strict=True):
         step = between + 1
         size = max(low + high + n + max(n - 1, 0) * between, 0)
         start = max(0, -(low // step)) if low < 0 else 0
         stop = min(n, (size - 1 - low) // step + 1)
-        shape.append(size)
+        sizes.append(size)
         source.append(slice(start, stop))
         target.append(slice(low + start * step, low + max(stop - 1, 0) * step + 1, step))
+    return tuple(sizes), tuple(source), tuple(target)
+
+
+def pad(x: Any, value: Any, config: Sequence[Sizes]) -> Any:
+    """Put `value` before, after and between the elements; negative numbers cut."""
+    shape, source, target = _inside(x.shape, config)
     out = np.full(shape, value, x.dtype)
     if all(s.stop > s.start for s in source):
-        out[tuple(target)] = x[tuple(source)]
+        out[target] = x[source]
+    return out
+
+
+def add_inside(total: Any, x: Any, config: Sequence[Sizes], out: Any = None) -> Any:
+    """Add x with zeros around it."""
+    out = np.array(total) if out is None else out
+    _, source, target = _inside(x.shape, config)
+    if all(s.stop > s.start for s in source):
+        out[target] += x[source]
     return out
 
 
@@ -446,25 +484,6 @@ def _add_rows(out: Any, at: Any, rows: Any) -> None:
     ordered = at[order]
     first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
     out[ordered[first]] += np.add.reduceat(rows[order], first, axis=0)
-
-
-# -- products
-
-
-def dot_general(
-    x: Any, y: Any, left: Sizes, right: Sizes, left_batch: Sizes, right_batch: Sizes, total: np.dtype, out: np.dtype
-) -> Any:
-    """The sum of products over axes `left` and `right`, for each element of the batch axes, in the type `total`."""
-    rows = [a for a in range(x.ndim) if a not in left and a not in left_batch]
-    columns = [a for a in range(y.ndim) if a not in right and a not in right_batch]
-    batch = [x.shape[a] for a in left_batch]
-    m, n = [x.shape[a] for a in rows], [y.shape[a] for a in columns]
-    k = math.prod([x.shape[a] for a in left])
-    a = x.transpose((*left_batch, *rows, *left)).reshape((*batch, math.prod(m), k))
-    b = y.transpose((*right_batch, *right, *columns)).reshape((*batch, k, math.prod(n)))
-    if total.kind != "b":
-        a, b = a.astype(total, copy=False), b.astype(total, copy=False)
-    return np.matmul(a, b).reshape((*batch, *m, *n)).astype(out, copy=False)
 
 
 # -- matrices, by the LAPACK that jaxlib calls too

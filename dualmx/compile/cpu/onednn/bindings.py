@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import os
 import re
@@ -45,6 +46,16 @@ def _interface() -> tuple[int, ...]:
     return tuple(int(n) for n in re.findall(r"#define XLA_FFI_API_(?:MAJOR|MINOR) (\d+)", header))
 
 
+@functools.cache
+def library() -> ctypes.CDLL:
+    """Return oneDNN; `ImportError` or `OSError` if it is not installed, cannot be loaded, or is not its version 3."""
+    found = _load(_find())
+    found.dnnl_version.restype = ctypes.POINTER(ctypes.c_int)
+    if found.dnnl_version()[0] != 3:
+        raise OSError(f"oneDNN {found.dnnl_version()[0]} found, 3 expected")
+    return found
+
+
 def handlers(path: Path | None = None) -> Any:
     """Return the compiled handlers.
 
@@ -56,14 +67,11 @@ def handlers(path: Path | None = None) -> Any:
     version = _interface()
     if version[:1] != _INTERFACE[:1] or version < _INTERFACE:
         raise OSError(f"XLA's interface {version} found, {_INTERFACE} expected")
-    library = _load(_find())
-    library.dnnl_version.restype = ctypes.POINTER(ctypes.c_int)
-    if library.dnnl_version()[0] != 3:
-        raise OSError(f"oneDNN {library.dnnl_version()[0]} found, 3 expected")
+    functions = library()
     compiled = ctypes.CDLL(str(path))
     compiled.dualmx_onednn_name.restype = ctypes.c_char_p
     names = (compiled.dualmx_onednn_name(i) for i in itertools.count())
-    found = [ctypes.cast(library[n.decode()], ctypes.c_void_p) for n in itertools.takewhile(bool, names)]
+    found = [ctypes.cast(functions[n.decode()], ctypes.c_void_p) for n in itertools.takewhile(bool, names)]
     if compiled.dualmx_onednn_start((ctypes.c_void_p * len(found))(*found)):
         raise OSError("oneDNN has no engine for this processor")
     return compiled
