@@ -167,6 +167,7 @@ class SharedScalars:
                     given[n] = tuple([numbers[i] for i in given.pop(f"{n}_which")])
                 return plain.fn(*data, **given)
 
+            body.__module__ = plain.fn.__module__  # it computes what comes from there
             fields = dict(plain.params)
             fields.update((f"{n}_which", ParamField(f"{n}_which", tuple, tuple, REQUIRED)) for n in lists)
             made = Op(f"{plain.name}_shared", body, plain.inputs, fields, outputs=plain.outputs, mutates=plain.mutates)

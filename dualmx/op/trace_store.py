@@ -148,7 +148,8 @@ def key_of(call: Any, pattern: Pattern) -> str | None:
         inputs = [f"{encode_dtype(dtype)}{list(row)}" for row, dtype in pattern]
     except FormatError:
         return None
-    return f"{call.op.name} {call.train} {call.n_results} {call.n_runtime} {' '.join(params)}: {' '.join(inputs)}"
+    runtime = [f"{n}[{len(call.params[n]) if call.op.params[n].vector else ''}]" for n in call.op.runtime]
+    return " ".join([call.op.name, str(call.train), str(call.n_results), *runtime, *params]) + ": " + " ".join(inputs)
 
 
 def _canonical(value: Any) -> str:

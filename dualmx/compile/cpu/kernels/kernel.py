@@ -171,7 +171,7 @@ def _write(trace: SymbolicTrace) -> _KernelSource:
 _FUNCTIONS = {
     f"K.{name}": fn
     for name, fn in vars(primitives).items()
-    if isinstance(fn, FunctionType) and fn.__module__ == primitives.__name__ and not name.startswith("_")
+    if isinstance(fn, FunctionType) and fn.__module__.startswith(f"{__package__}.") and not name.startswith("_")
 }
 
 
