@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ..core import knobs
 from .background import Compilation, submit
+from .cpu.kernels.kernel import Work
 from .executable import Executable
+from .numpy_executable import NumpyExecutable
 
-if TYPE_CHECKING:
-    from .numpy_executable import NumpyExecutable
-
-# Measured with LeNet and an LSTM language model on two cores; the decision needs the order of magnitude only.
-_COMPILE_US, _COMPILE_LINE_US = 25_000.0, 4_000.0  # microseconds: of any program, and for each statement more
-_LINE_US, _BYTE_US = 1.0, 0.00025  # microseconds that a compiled program saves for each statement, and each byte
-_MAX_RUNS = 1_000_000
+# Microseconds, from convolutional, recurrent and dense networks on two cores; only the order of magnitude counts.
+# What compiling any program takes, and more for each of what it does.
+_COMPILE_US, _COMPILE_EACH_US = 25_000.0, Work(statements=500, products=10_000, convolutions=120_000, loops=200_000)
+# A compiled program saves some for each statement, and each byte that these write; products and convolutions save none.
+_STATEMENT_US, _BYTE_US = 5.0, 0.00005
+# Half of them run before anything is compiled: what runs once or twice never is.
+_MIN_RUNS, _MAX_RUNS = 6, 1_000_000
 
 
 def promotion_run(executable: NumpyExecutable) -> int:
@@ -31,9 +32,10 @@ def promotion_run(executable: NumpyExecutable) -> int:
     """
     if knobs.PROMOTE_AT.is_set():
         return knobs.PROMOTE_AT.integer(1)
-    lines, n_bytes = executable.kernels.work()
-    saved = _LINE_US * lines + _BYTE_US * n_bytes
-    return min(2 + int((_COMPILE_US + _COMPILE_LINE_US * lines) / max(saved, 1e-3)), _MAX_RUNS)
+    work, n_bytes = executable.kernels.work()
+    compiling = _COMPILE_US + sum(n * each for n, each in zip(work, _COMPILE_EACH_US, strict=True))
+    saved = _STATEMENT_US * work.statements + _BYTE_US * n_bytes
+    return min(max(_MIN_RUNS, int(compiling / max(saved, 1e-3))), _MAX_RUNS)
 
 
 def promotion_of(executable: NumpyExecutable) -> Promotion | None:

@@ -11,7 +11,6 @@ from ..graph.trie import State, Value
 from .devices import device_of
 from .executable import Executable
 from .multi_device import DeviceGroup
-from .promotion import promotion_of
 
 
 def make_executable(
@@ -29,6 +28,7 @@ def make_executable(
         # Deferred: a process that runs no program needs no kernels, and generating them takes longer to import.
         from .cpu.kernels.codegen import Unsupported
         from .numpy_executable import NumpyExecutable
+        from .promotion import promotion_of
 
         try:
             executable = NumpyExecutable(steps, wanted, ctx)

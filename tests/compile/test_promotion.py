@@ -13,7 +13,7 @@ from dualmx.compile.events import DebugPrinter, counters, listeners
 from dualmx.compile.numpy_executable import NumpyExecutable
 from dualmx.compile.promotion import promotion_run
 from dualmx.graph.trie import trie
-from dualmx.ndarray.recorder import local
+from tests.conftest import forget_programs
 
 pytestmark = pytest.mark.usefixtures("promotion_at_3")
 
@@ -98,24 +98,41 @@ def test_threads_count_together():
     assert found == [[1.0, 2.0, 3.0, 4.0]] * 16
 
 
-def executable_of(array) -> NumpyExecutable:
-    """What computed a pending array."""
-    state = local.trace.state
-    array.wait_to_read()
-    (found,) = set(state.programs.values())
-    assert isinstance(found, NumpyExecutable)
-    return found
+def runs_of(build) -> int:
+    """The run from which the largest program that `build()` needs is used compiled."""
+    forget_programs()
+    seen = []
+    build().wait_to_read()
+    states = list(trie)
+    while states:
+        state = states.pop()
+        states.extend(state.next.values())
+        seen += [promotion_run(exe) for exe in state.programs.values() if isinstance(exe, NumpyExecutable)]
+    return min(seen)
+
+
+def gradients(net, *shape) -> nd.NDArray:
+    """What a training step of a network computes."""
+    net.initialize()
+    x = nd.ones(shape)
+    with autograd.record():
+        loss = net(x).sum()
+    loss.backward()
+    return next(iter(net.collect_params().values())).grad()
 
 
 def test_the_run_follows_from_the_work(monkeypatch):
     monkeypatch.delenv("DUALMX_PROMOTE_AT")
-    small, large = nd.ones((2, 2)), nd.ones((2000, 500))
-    tiny = executable_of(nd.tanh(small * 2))
-    heavy = executable_of(nd.tanh(large * 2))
-    assert promotion_run(heavy) < 200 < 2_000 < promotion_run(tiny)
-    assert promotion_run(tiny) == promotion_run(tiny)
-    trie.clear()
-    assert promotion_run(executable_of(nd.tanh(nd.ones((2, 2)) * 2))) == promotion_run(tiny)
+    small, large, square = nd.ones((2, 2)), nd.ones((2000, 500)), nd.ones((300, 300))
+    tiny = runs_of(lambda: nd.tanh(small * 2))
+    heavy = runs_of(lambda: nd.tanh(large * 2))
+    assert 6 <= heavy < 100 < 1_000 < tiny
+    assert runs_of(lambda: nd.tanh(small * 2)) == tiny
+    # What a library computes alike gains little, and takes long to compile.
+    assert runs_of(lambda: nd.dot(nd.dot(square, square), square)) > runs_of(lambda: nd.tanh(square * 2 + 1) * 3)
+    dense = runs_of(lambda: gradients(mx.gluon.nn.Dense(3), 4, 5))
+    images = runs_of(lambda: gradients(mx.gluon.nn.Conv2D(3, 3), 4, 2, 8, 8))
+    assert dense < images
 
 
 def test_explanations_and_messages_tell_how_a_program_runs(capsys):

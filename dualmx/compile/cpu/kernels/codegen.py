@@ -80,11 +80,6 @@ class SourceWriter:
         """The functions written so far."""
         return "\n".join(self._functions)
 
-    @property
-    def n_lines(self) -> int:
-        """The number of statements written so far."""
-        return self.source.count("\n") + 1
-
     def add_function(self, name: str, jaxpr: Any, sizes: Sequence[str]) -> None:
         """Write `name(sizes, *arrays) -> tuple` for a closed jaxpr."""
         args = [f"x{i}" for i in range(len(jaxpr.jaxpr.invars))]

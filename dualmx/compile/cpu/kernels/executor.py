@@ -18,7 +18,7 @@ from ....op.symbolic_sizes import Avals
 from ...events import listeners
 from . import primitives
 from .codegen import Unsupported
-from .kernel import Kernel, constant_kernel, kernel_for
+from .kernel import Kernel, Work, constant_kernel, kernel_for
 
 
 class _StepKernel:
@@ -80,17 +80,16 @@ class ProgramKernels:
             elif isinstance(step, Alias):
                 known[step.out] = known[step.source]
 
-    def work(self) -> tuple[int, int]:
-        """Return how many statements a run executes, and how many bytes their results have, about."""
-        lines = n_bytes = 0
+    def work(self) -> tuple[Work, int]:
+        """Return what a run does, and how many bytes the results of its statements have, about."""
+        total, n_bytes = Work(0, 0, 0, 0), 0
         for step in self._steps.values():
             if step.kernel is None:
-                inner = step.inner.work()
-                lines, n_bytes = lines + inner[0], n_bytes + inner[1]
+                work, written = step.inner.work()
             else:
-                lines += step.kernel.n_lines
-                n_bytes += step.kernel.n_lines * step.largest_bytes
-        return lines, n_bytes
+                work, written = step.kernel.work, step.kernel.work.statements * step.largest_bytes
+            total, n_bytes = Work(*map(sum, zip(total, work, strict=True))), n_bytes + written
+        return total, n_bytes
 
     def of_step(self, step: Instr) -> _StepKernel:
         """Return the kernel of a step."""

@@ -35,6 +35,33 @@ _KEY = ((2,), np.dtype(np.uint32))
 _SCALAR = ((), np.dtype(np.float32))
 
 
+class Work(NamedTuple):
+    """What functions do, counted in their source.
+
+    Attributes:
+        statements: those that compute or move elements one by one.
+        products, convolutions, loops: matrix products, convolutions, and loops, whose bodies count once.
+    """
+
+    statements: int
+    products: int
+    convolutions: int
+    loops: int
+
+
+def work_of(source: str) -> Work:
+    """Return the work of functions.
+
+    Example:
+        >>> work_of("def run(sizes, x0):\\n v1 = np.matmul(x0,x0)\\n v2 = v1+x0\\n return (v2,)")
+        Work(statements=1, products=1, convolutions=0, loops=0)
+    """
+    products, convolutions = source.count("K.dot_general(") + source.count("matmul("), source.count("K.convolution(")
+    around = source.count("def ") + source.count(" return (") + source.count(" = sizes\n")
+    statements = source.count("\n") + 1 - around - products - convolutions
+    return Work(statements, products, convolutions, source.count("K.scan(") + source.count("K.while_loop("))
+
+
 class Kernel(NamedTuple):
     """Functions for the sizes that satisfy a guard.
 
@@ -44,7 +71,7 @@ class Kernel(NamedTuple):
         pull: `(sizes, *residuals, *cotangents of floating results)` to the gradients; None without a VJP.
         n_results: number of results.
         floating: positions of the results that have cotangents.
-        n_lines: number of statements, of both functions.
+        work: that of both functions.
     """
 
     guard: Callable[[Sizes], bool]
@@ -52,7 +79,7 @@ class Kernel(NamedTuple):
     pull: Callable[..., tuple[Any, ...]] | None
     n_results: int
     floating: tuple[int, ...]
-    n_lines: int
+    work: Work
 
 
 class _Traces(NamedTuple):
@@ -94,7 +121,7 @@ def kernel_for(call: Call, wrt: tuple[int, ...], avals: Avals) -> tuple[Kernel, 
 
 def constant_kernel(shape: tuple[int, ...], dtype: np.dtype, value: Any) -> Kernel:
     """Return the kernel of a call that yields one number everywhere."""
-    return Kernel(lambda sizes: True, lambda sizes: (np.full(shape, value, dtype),), None, 1, (), 1)
+    return Kernel(lambda sizes: True, lambda sizes: (np.full(shape, value, dtype),), None, 1, (), Work(1, 0, 0, 0))
 
 
 def _make_kernel(call: Call, wrt: tuple[int, ...], avals: Avals, pattern: Pattern, sizes: Sizes) -> Kernel:
@@ -152,8 +179,8 @@ class _KernelSource(NamedTuple):
         """Return the kernel, in whose source sizes have these names."""
         source = f"{self.source}\nfunctions = (run, {'pull' if self.has_pull else None})"
         run, pull = define(source, "functions", {"np": np, "K": primitives, **self.constants})
-        n_lines = self.source.count("\n") + 1
-        return Kernel(guard_function(sizes, self.guards), run, pull, self.n_results, self.floating, n_lines)
+        guard, work = guard_function(sizes, self.guards), work_of(self.source)
+        return Kernel(guard, run, pull, self.n_results, self.floating, work)
 
 
 def _write(trace: SymbolicTrace) -> _KernelSource:
