@@ -226,7 +226,7 @@ class Trainer:
             self._push_and_pull(fresh)
             self._apply(fresh)
         self._mark_grads_used(fresh)
-        flush()
+        flush(after_update=True)
 
     def _default_step(self) -> bool:
         """True unless a subclass overrides one of the two methods that exchange or apply gradients."""
@@ -309,7 +309,7 @@ class Trainer:
             if not self._has_overflow(fresh):
                 self._apply(fresh)
         self._mark_grads_used(fresh)
-        flush()
+        flush(after_update=True)
 
     @staticmethod
     def _rows(what: str, batch_size: Any) -> Any:

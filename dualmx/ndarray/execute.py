@@ -23,7 +23,8 @@ from ..core import knobs, process
 from ..core.errors import MXNetError
 from ..core.process import fork_guard
 from ..graph.signature import context_free_signature, index_of, value_at_index
-from ..graph.trie import LEAF, VARIABLE, State, Value, aval, steps_of
+from ..graph.gradient import variables_of
+from ..graph.trie import BACKWARD, LEAF, OP, VARIABLE, State, Value, aval, steps_of
 from .aliasing import publish, publish_value
 from .exposed import COUNTS, protected
 from .recorder import Handle, Trace, execution_error, local
@@ -58,10 +59,14 @@ class ProcessRunner(Protocol):
         ...
 
 
-def flush(tr: Trace | None = None) -> None:
+def flush(tr: Trace | None = None, *, after_update: bool = False) -> None:
     """Execute everything that this thread has recorded on the current context (or in `tr`).
 
     A trace that exchanges values is executed together with those of the same program on other contexts.
+
+    Args:
+        tr: what to execute.
+        after_update: gradients that an operator has read were used by it, and are not kept until somebody reads one.
 
     Raises:
         MXNetError: compilation or execution failed; the arrays that depended on it raise the same error when read.
@@ -74,7 +79,105 @@ def flush(tr: Trace | None = None) -> None:
         if tr.state.has_collective:
             flush_spmd(traces_with_same_program(tr))
         elif live := _detach(tr):
+            if after_update:
+                live = _without_unread_gradients(tr, live)
             _execute([tr], [live])
+
+
+class UnreadGradients(Trace):
+    """Gradients that were used by the program that computed them, and are computed again if somebody reads one.
+
+    From then on the program keeps them.
+
+    Args:
+        tr: the trace, before it is executed.
+        last: its last backward.
+        handles: the gradients.
+    """
+
+    __slots__ = ("_overwritten", "_whole")
+    is_recyclable = True
+
+    def __init__(self, tr: Trace, last: State, handles: Sequence[Handle]):
+        super().__init__(tr.ctx, False, last)
+        self.leaves, self.runtime, self.keys = (
+            tr.leaves[: last.n_leaves],
+            tr.runtime[: last.n_runtime],
+            tr.keys[: last.n_keys],
+        )
+        self._whole = tr.state
+        self._overwritten = [n - 1 for v in tr.overwritten_by if v.state and (n := v.state.n_leaves) <= last.n_leaves]
+        self.handles = [weakref.ref(h) for h in handles]
+        for h in handles:
+            h._trace = self
+
+    def _pending(self) -> list[Handle]:
+        return [h for r in self.handles if (h := r()) is not None and h._trace is self]
+
+    def resolve(self) -> bool:
+        """Compute the gradients."""
+        with self.lock:
+            if not self.executed:
+                self.executed = True
+                self._whole.memo[UnreadGradients] = True
+                if live := self._pending():
+                    _execute([self], [live])
+        return True
+
+    def recycle(self) -> list[Any]:
+        """Return the buffers that were overwritten since, once nobody waits for the gradients any more."""
+        with self.lock:
+            if self.executed or self._pending():
+                return []
+            self.executed = True
+            leaves = self.leaves
+            self.release()
+            return [leaves[i] for i in self._overwritten]
+
+
+def _without_unread_gradients(tr: Trace, live: list[Handle]) -> list[Handle]:
+    """Return the handles that a program is to give values; gradients that nobody reads wait apart.
+
+    What those are computed from is not overwritten: the next values of weights take the place of those before them.
+    """
+    state = tr.state
+    if tr.value_checks or tr.exposed or UnreadGradients in state.memo:
+        return live
+    values = tuple([h._value for h in live])
+    found = state.memo.get((UnreadGradients, values))
+    if found is None:
+        found = state.memo[UnreadGradients, values] = _unread_gradients(tr, values)
+    at, last = found
+    if not at:
+        return live
+    n = tr.n_kept_leaves = last.n_leaves
+    rest = [h for i, h in enumerate(live) if i not in at]
+    exe = state.programs.get(tuple([h._value for h in rest]))
+    if values in state.programs or (exe is not None and exe.donate and exe.donate[0] < n):
+        tr.n_kept_leaves = 0
+        return live
+    UnreadGradients(tr, last, [live[i] for i in at])
+    return rest
+
+
+def _unread_gradients(tr: Trace, values: Sequence[Value]) -> tuple[frozenset[int], State]:
+    """Return which of the values are gradients that an operator reads, and the last backward."""
+    nothing: frozenset[int] = frozenset()
+    steps = steps_of(tr.state)
+    passes = [s for s in steps if s.kind == BACKWARD]
+    variables = variables_of(steps)
+    # Gradients of rows belong to tables, which are too large to be written anew.
+    is_whole = all(group[0] in variables for s in passes for group in s.payload.targets)
+    if not passes or not is_whole or tr.ctx.mesh is not None or getattr(tr.ctx, "remote", False):
+        return nothing, tr.state
+    read = {v for s in steps if s.kind == OP for v in s.ins}
+    unread = {
+        v
+        for s in passes
+        for v, old in zip(s.outs, s.payload.accumulate_into, strict=True)
+        if old is None and v in read
+    }
+    return frozenset(i for i, v in enumerate(values) if v in unread), passes[-1]
 
 
 def flush_spmd(traces: Sequence[Trace], processes: ProcessRunner | None = None) -> None:
@@ -133,6 +236,10 @@ def _execute(traces: Sequence[Trace], lives: Sequence[list[Handle]], processes: 
     first, state = traces[0], traces[0].state
     values = [tuple([h._value for h in live]) for live in lives]
     began = time.perf_counter() if listeners else 0.0
+    for tr in traces:
+        if tr.replaced is not None:
+            tr.dead_buffers += tr.replaced.recycle()
+            tr.replaced = None
     try:
         group = _group_of(traces, processes) if state.has_collective else None
         if group is None:
@@ -409,7 +516,8 @@ def _plan(
     passed = [v for v in unique if resolve_alias(v) in at]
     apart = {*constants, *passed}
     computed = [v for v in unique if v not in apart]
-    donate, paired = _pair_common_donations(traces, leaves, computed, {resolve_alias(v) for v in passed})
+    kept_leaves = {resolve_alias(v) for v in passed}.union(leaves[: tr.n_kept_leaves])
+    donate, paired = _pair_common_donations(traces, leaves, computed, kept_leaves)
     # On a mesh a buffer fits only if it is cut alike, which is not known before compiling.
     overwriting = set(paired)
     scratch, recycled = ([], []) if ctx.mesh else _match_dead_buffers(tr, [v for v in computed if v not in overwriting])

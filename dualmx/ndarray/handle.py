@@ -469,6 +469,8 @@ def rebind(o: Handle, tr: Trace, v: Value) -> None:
         o._data = None
         tr.handles.append(ref(o))
     elif o._trace is not tr:
+        if o._trace is not None and o._trace.is_recyclable:
+            tr.replaced = o._trace
         tr.handles.append(ref(o))
     if x is not None:
         if x.exposed is not None and exposed_to_write(o) is not None:

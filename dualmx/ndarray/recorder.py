@@ -123,12 +123,17 @@ class Trace:
         value_checks: conditions to check after execution, see `verify`.
         executed: executed; the handles hold their arrays.
         read_by_others: values on the tape that other threads have read, computed for them alone.
+        n_kept_leaves: how many of the leaves must not be taken over by the program.
+        replaced: a trace whose pending values were overwritten here, with buffers to be recycled.
     """
+
+    is_recyclable = False
 
     __slots__ = (
         "state", "handles", "leaves", "runtime", "keys", "variables", "variable_numbers", "overwritten_by",
         "dead_buffers", "tape_value_of_leaf", "leaf_of_tape_value", "reentered_entries",
-        "ctx", "lock", "executed", "exposed", "value_checks", "read_by_others", "__weakref__",
+        "ctx", "lock", "executed", "exposed", "value_checks", "read_by_others",
+        "n_kept_leaves", "replaced", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, ctx: Context, recording: bool, state: State | None = None):
@@ -149,6 +154,8 @@ class Trace:
         self.read_by_others: dict[Value, Any] = {}
         self.lock = threading.RLock()
         self.executed = False
+        self.n_kept_leaves = 0
+        self.replaced: Trace | None = None
         self.state = trie.root(ctx) if state is None else state
         if recording:
             self.set_recording(True)
@@ -163,6 +170,10 @@ class Trace:
     def resolve(self) -> bool:
         """Bring the values by other means than a program; False if a program computes them."""
         return False
+
+    def recycle(self) -> list[Any]:
+        """Return buffers that nobody needs any more."""
+        return []
 
     def release(self) -> None:
         """Let go of what an executed trace held: arrays that entered still point here."""
