@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,10 +20,11 @@ from ..kvstore import has_values, is_asynchronous, is_distributed, known, pull_a
 from ..kvstore.base import updater_of
 from ..kvstore.replicated_update import step_as_spmd
 from ..ndarray import NDArray, flush
+from ..ndarray.ndarray import have_fresh_grads, mark_grads_used
 from ..optimizer import get_updater
 from ..optimizer.optimizer import update_counts_by_device
 from .bridge import OptaxOptimizer
-from .parameter import Parameter, ParameterDict
+from .parameter import ARRAYS_VERSION, Parameter, ParameterDict
 
 
 def _none(optimizer: Any) -> str:
@@ -33,6 +34,24 @@ def _none(optimizer: Any) -> str:
 
 class StaleGradientError(MXNetError, UserWarning):
     """A gradient was not computed since the last step; also a `UserWarning`, as in MXNet."""
+
+
+class _Trainable(NamedTuple):
+    """Parameters with a gradient, listed once while no array of a parameter is replaced.
+
+    Attributes:
+        version: count of replaced arrays.
+        chosen: index and parameter of each.
+        indices: of them.
+        arrays: all their arrays.
+        lists_itself: whether a subclass of `Parameter` among them lists its arrays.
+    """
+
+    version: int
+    chosen: list[tuple[int, Parameter]]
+    indices: list[int]
+    arrays: list[NDArray]
+    lists_itself: bool
 
 
 class Trainer:
@@ -70,6 +89,7 @@ class Trainer:
     _index: dict[int, int]
     _contexts: list[Context]
     _moved = False
+    _listed_arrays: _Trainable | None = None
     _optimizer: Any
     _updaters: list[Any]
     _kvstore_params: dict[str, Any]
@@ -281,6 +301,17 @@ class Trainer:
         """Index and parameter of those with a gradient."""
         return [(i, p) for i, p in enumerate(self._params) if p.grad_req != "null"]
 
+    def _trainable_arrays(self) -> _Trainable:
+        """The parameters with a gradient, and their arrays."""
+        known = self._listed_arrays
+        if known is None or known.version != ARRAYS_VERSION.count:
+            chosen = self._trainable()
+            arrays = [a for _, p in chosen for a in p.arrays()]
+            lists_itself = any(p._lists_itself for _, p in chosen)
+            known = _Trainable(ARRAYS_VERSION.count, chosen, [i for i, _ in chosen], arrays, lists_itself)
+            self._listed_arrays = known
+        return known
+
     def _allreduce_grads(self) -> None:
         """Sum the gradients over contexts and workers; a store that updates does so now. Subclasses may replace it."""
         if not self._update_on_kvstore:
@@ -326,6 +357,9 @@ class Trainer:
 
     def _params_with_new_grad(self, ignore_stale_grad: bool) -> list[tuple[int, Parameter]]:
         """Index and parameter of those with a new gradient, on any context if others may be stale."""
+        every = self._trainable_arrays()
+        if have_fresh_grads(every.arrays):
+            return every.chosen
         found = []
         for i, param in enumerate(self._params):
             if param._grad_req == "null":
@@ -357,7 +391,11 @@ class Trainer:
             param.arrays()
 
     def _apply(self, params: list[tuple[int, Parameter]]) -> None:
-        if not self._update_on_kvstore and params:
+        every = self._trainable_arrays()
+        if params is every.chosen and len(self._updaters) == 1 and not (self._update_on_kvstore or every.lists_itself):
+            if params:
+                self._updaters[0](every.indices, [a.grad for a in every.arrays], every.arrays)
+        elif not self._update_on_kvstore and params:
             own = {i: (p.list_data(), p.list_grad()) for i, p in params if p._lists_itself}
             for k, updater in enumerate(self._updaters):
                 # Without a store the contexts have nothing to do with each other.
@@ -370,12 +408,10 @@ class Trainer:
                         weights[at], grads[at] = (arrays[k] for arrays in own[i])
                 updater([i for i, _ in held], grads, weights)
 
-    @staticmethod
-    def _mark_grads_used(chosen: list[tuple[int, Parameter]]) -> None:
+    def _mark_grads_used(self, chosen: list[tuple[int, Parameter]]) -> None:
         """Mark the gradients as used."""
-        for _, param in chosen:
-            for array in param.arrays():
-                array.has_fresh_grad = False
+        every = self._trainable_arrays()
+        mark_grads_used(every.arrays if chosen is every.chosen else [a for _, p in chosen for a in p.arrays()])
 
     def save_states(self, fname: str) -> None:
         """Write the optimizer and its states (such as momenta) to a file in MXNet's format."""

@@ -65,6 +65,7 @@ class State:
             entered once more for its gradient), MODE (recording switched), BACKWARD.
         out: the first result, `outs` all of them.
         recording: whether steps recorded from here on belong to the tape.
+        n_operations: steps that are executed: arrays that enter are none.
         unrecorded_ops: operations since the last recorded one or backward.
         n_leaves, n_runtime, n_keys, n_vars: totals over the prefix, the positions of the program's inputs.
         user_line: the user's file and line that first recorded this step.
@@ -74,9 +75,9 @@ class State:
     """
 
     __slots__ = (
-        "next", "memo", "parent", "kind", "call", "ins", "out", "outs", "recording", "depth", "unrecorded_ops",
-        "n_leaves", "n_runtime", "n_keys", "n_vars", "user_line", "payload", "programs", "has_collective",
-        "__weakref__",
+        "next", "memo", "parent", "kind", "call", "ins", "out", "outs", "recording", "depth", "n_operations",
+        "unrecorded_ops", "n_leaves", "n_runtime", "n_keys", "n_vars", "user_line", "payload", "programs",
+        "has_collective", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, parent: State | None, kind: str, call: Call | None, ins: tuple[Any, ...], ctx: Context):
@@ -90,10 +91,11 @@ class State:
         self.programs: dict[Any, Any] = {}
         self.has_collective = (parent is not None and parent.has_collective) or (call is not None and call.joint)
         if parent is None:
-            self.recording, self.depth, self.unrecorded_ops = False, 0, 0
+            self.recording, self.depth, self.n_operations, self.unrecorded_ops = False, 0, 0, 0
             self.n_leaves = self.n_runtime = self.n_keys = self.n_vars = 0
         else:
             self.recording, self.depth = parent.recording, parent.depth + 1
+            self.n_operations = parent.n_operations + (kind in (OP, REENTER, BACKWARD))
             self.unrecorded_ops = (
                 0 if kind == BACKWARD or (kind == OP and self.recording) else parent.unrecorded_ops + (kind == OP)
             )

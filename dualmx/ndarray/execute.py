@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,8 +23,8 @@ from ..compile.tiers import make_executable
 from ..core import knobs, process
 from ..core.errors import MXNetError
 from ..core.process import fork_guard
-from ..graph.signature import context_free_signature, index_of, value_at_index
 from ..graph.gradient import variables_of
+from ..graph.signature import context_free_signature, index_of, value_at_index
 from ..graph.trie import BACKWARD, LEAF, OP, VARIABLE, State, Value, aval, steps_of
 from .aliasing import publish, publish_value
 from .exposed import COUNTS, protected
@@ -36,7 +37,9 @@ _takes_over = COUNTS and knobs.DONATE.read() == "1"
 _getrefcount = sys.getrefcount
 
 # Results of the latest programs of all threads, for `waitall`; more programs than XLA lets be in flight at once (32).
-in_flight: deque[list[weakref.ref[Any]]] = deque(maxlen=64)
+in_flight: deque[Sequence[Callable[[], Any]]] = deque(maxlen=64)
+in_flight_lock = threading.Lock()
+_MANY, _SMALL_BYTES = 64, 4096
 
 
 def _measure_sole_refcount() -> int:
@@ -82,6 +85,22 @@ def flush(tr: Trace | None = None, *, after_update: bool = False) -> None:
             if after_update:
                 live = _without_unread_gradients(tr, live)
             _execute([tr], [live])
+
+
+class _Parting(NamedTuple):
+    """How the live handles of a prefix are parted.
+
+    Attributes:
+        unread: positions of gradients that an operator reads.
+        rest: positions of all others.
+        values: the values of the others.
+        last: the last backward.
+    """
+
+    unread: Sequence[int]
+    rest: Sequence[int]
+    values: tuple[Value, ...]
+    last: State
 
 
 class UnreadGradients(Trace):
@@ -144,40 +163,35 @@ def _without_unread_gradients(tr: Trace, live: list[Handle]) -> list[Handle]:
     if tr.value_checks or tr.exposed or UnreadGradients in state.memo:
         return live
     values = tuple([h._value for h in live])
-    found = state.memo.get((UnreadGradients, values))
-    if found is None:
-        found = state.memo[UnreadGradients, values] = _unread_gradients(tr, values)
-    at, last = found
-    if not at:
+    parting = state.memo.get((UnreadGradients, values))
+    if parting is None:
+        parting = state.memo[UnreadGradients, values] = _part_unread(tr, values)
+    if not parting.unread or values in state.programs:
         return live
-    n = tr.n_kept_leaves = last.n_leaves
-    rest = [h for i, h in enumerate(live) if i not in at]
-    exe = state.programs.get(tuple([h._value for h in rest]))
-    if values in state.programs or (exe is not None and exe.donate and exe.donate[0] < n):
-        tr.n_kept_leaves = 0
-        return live
-    UnreadGradients(tr, last, [live[i] for i in at])
-    return rest
+    exe, n = state.programs.get(parting.values), parting.last.n_leaves
+    if exe is not None and exe.donate and exe.donate[0] < n:
+        return live  # it was compiled when there were no gradients
+    tr.n_kept_leaves = n
+    UnreadGradients(tr, parting.last, [live[i] for i in parting.unread])
+    return [live[i] for i in parting.rest]
 
 
-def _unread_gradients(tr: Trace, values: Sequence[Value]) -> tuple[frozenset[int], State]:
-    """Return which of the values are gradients that an operator reads, and the last backward."""
-    nothing: frozenset[int] = frozenset()
+def _part_unread(tr: Trace, values: Sequence[Value]) -> _Parting:
+    """Tell gradients that an operator reads from other values."""
     steps = steps_of(tr.state)
     passes = [s for s in steps if s.kind == BACKWARD]
     variables = variables_of(steps)
     # Gradients of rows belong to tables, which are too large to be written anew.
     is_whole = all(group[0] in variables for s in passes for group in s.payload.targets)
     if not passes or not is_whole or tr.ctx.mesh is not None or getattr(tr.ctx, "remote", False):
-        return nothing, tr.state
+        return _Parting((), range(len(values)), tuple(values), tr.state)
     read = {v for s in steps if s.kind == OP for v in s.ins}
     unread = {
-        v
-        for s in passes
-        for v, old in zip(s.outs, s.payload.accumulate_into, strict=True)
-        if old is None and v in read
+        v for s in passes for v, old in zip(s.outs, s.payload.accumulate_into, strict=True) if old is None and v in read
     }
-    return frozenset(i for i, v in enumerate(values) if v in unread), passes[-1]
+    rest = [i for i, v in enumerate(values) if v not in unread]
+    at = [i for i, v in enumerate(values) if v in unread]
+    return _Parting(at, rest, tuple([values[i] for i in rest]), passes[-1])
 
 
 def flush_spmd(traces: Sequence[Trace], processes: ProcessRunner | None = None) -> None:
@@ -286,6 +300,9 @@ def _execute(traces: Sequence[Trace], lives: Sequence[list[Handle]], processes: 
             save_tape(saved, tr, dict(zip(outputs, found, strict=True)), live, own)
         if tr.exposed:
             publish(tr)
+        if len(live) > _MANY:
+            # An array has one weak reference: what is kept here is not made anew in each step.
+            tr.state.memo[weakref] = [weakref.ref(h) for h in live]
         tr.release()
         if tr.value_checks:
             run_value_checks(tr, live, own)
@@ -362,7 +379,7 @@ def run_executable(exe: Executable, tr: Trace) -> list[Any]:
         results = exe.call(*args)
         if exe.is_multi_process:
             wait_or_raise_lost(results)
-        track_in_flight(results)
+        track_in_flight(results, len(exe.donate) + len(exe.donated_types))
     _add_uncomputed(exe, tr, results)
     return results
 
@@ -410,14 +427,31 @@ def _run_spmd(
         computed = program(*args) if processes is None else processes.run(lambda: program(*args))
         results = [list(parts) for parts in zip(*map(group.local_shards, computed), strict=True)] or results
     for tr, own in zip(traces, results, strict=True):
-        track_in_flight(own)
+        track_in_flight(own, len(exe.donate) + len(exe.donated_types))
         _add_uncomputed(exe, tr, own)
     return results
 
 
-def track_in_flight(results: Sequence[Any]) -> None:
-    """Let `waitall` wait for the results of a program."""
+def track_in_flight(results: Sequence[Any], n_overwriting: int = 0) -> None:
+    """Let `waitall` wait for the results of a program, of which the first ones overwrite other arrays."""
+    if len(results) > _MANY:
+        # All of them are there at once, and Python's collector of garbage would look at thousands of references.
+        _forget_ended()
+        for r in results[n_overwriting:]:
+            if type(r) is not np.ndarray and r.nbytes <= _SMALL_BYTES:
+                in_flight.append([lambda r=r: r])
+                return
     in_flight.append([weakref.ref(r) for r in results if type(r) is not np.ndarray])
+
+
+def _forget_ended() -> None:
+    """Forget the results of the first programs in flight that have ended well."""
+    with in_flight_lock:
+        while in_flight:
+            last = next((a for r in reversed(in_flight[0]) if (a := r()) is not None and not a.is_deleted()), None)
+            if last is not None and (not last.is_ready() or _buffer_has_failed(last)):
+                return
+            in_flight.popleft()
 
 
 def _take_donated(wanted: Sequence[Value], scratch: list[Any]) -> list[Any]:

@@ -58,7 +58,7 @@ def can_run_as_spmd(
     first = states[0]
     if (
         any(context_free_signature(s) is not context_free_signature(first) for s in states[1:])
-        or first.depth + inputs >= engine.flush_after
+        or first.n_operations + inputs >= engine.flush_after
         or first.unrecorded_ops >= engine.max_unrecorded_ops
     ):
         for c in contexts:

@@ -115,6 +115,32 @@ def leaf_of(tr: Trace, a: Handle) -> Value:
     return v
 
 
+def values_in(tr: Trace, handles: Sequence[Handle]) -> list[Value]:
+    """Return the values of many arrays in a trace, as `leaf_of` for each that is not there."""
+    found = []
+    for a in handles:
+        if a._trace is tr:
+            found.append(a._value)
+            continue
+        x, data = a._meta, a._data
+        if a._trace is None and data is not None and (x is None or (x.grad_req is not None and x.view_base is None)):
+            # What enters as it did before needs no more than its place.
+            key: Any = a._value.aval
+            if x is not None:
+                key = (key, True, (x.grad_req, tr.variable_numbers.get(id(a), len(tr.variables))))
+            nx = tr.state.next.get(key)
+            if nx is not None:
+                if x is not None:
+                    tr.number_of_variable(a)
+                tr.leaves.append(data)
+                tr.state = nx
+                a._value, a._trace = nx.out, tr
+                found.append(nx.out)
+                continue
+        found.append(leaf_of(tr, a))
+    return found
+
+
 def enter_variable(tr: Trace, a: Handle, grad: Handle, grad_req: str, is_kept: bool) -> Any:
     """Return a new variable with the value of `a` in a trace; `is_kept` if the trace may be executed before its use."""
     made = _new(type(a))
@@ -216,7 +242,7 @@ def trace_call(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> t
     for _ in range(4 + len(ins)):
         tr = local.trace
         try:
-            vals = [a._value if a._trace is tr else leaf_of(tr, a) for a in ins]
+            vals = values_in(tr, ins)
             nx = tr.state.next.get((call, *vals))
             if nx is None:
                 nx = tr.record_new_op(call, vals)
@@ -269,7 +295,7 @@ def invoke(call: Call, ins: Sequence[Handle], runtime: Sequence[float] = ()) -> 
                     c._value if c._trace is tr else leaf_of(tr, c),
                 )
             else:
-                key = (call, *[a._value if a._trace is tr else leaf_of(tr, a) for a in ins])
+                key = (call, *values_in(tr, ins))
             # Entering leaves moves the state, so it is read after the key is made.
             nx = tr.state.next.get(key)
         except TraceReplaced:
@@ -367,25 +393,28 @@ def invoke_out(call: Call, ins: Sequence[Handle], outs: Sequence[Handle], runtim
         return
     if call.n_runtime and not runtime:
         runtime = call.op.runtime_values(call.params)
-    for o in outs:
-        check_writable(o, call.op.name)
+    if local.recording:
+        for o in outs:
+            check_writable(o, call.op.name)
     if not ins:
         for o, r in zip(outs, invoke_nullary(call, outs[0]._value.ctx, runtime), strict=False):
             assign(o, r, call.op.name)
         return
-    tr, nx, used = trace_call(call, ins, runtime)
+    tr, nx, _ = trace_call(call, ins, runtime)
     n = call.n_outputs
     results = nx.outs
-    cast = []
+    cast, same, values = [], [], []
     for o, v in zip(outs, results[:n], strict=False):
         x = o._meta
         if o._value.aval is v.aval and (x is None or x.view_base is None):
-            rebind(o, tr, v)
+            same.append(o)
+            values.append(v)
         else:
             cast.append((o, pending_array(tr, v)))
     if call.n_aux:
-        for i, v in zip(call.aux_positions(len(used)), results[n:], strict=True):
-            rebind(ins[i], tr, v)
+        same += [ins[i] for i in call.aux_offsets]
+        values += results[n:]
+    rebind_all(same, tr, values)
     for o, made in cast:
         assign(o, made, call.op.name)
     if engine.naive or (tr.exposed and not tr.state.has_collective):
@@ -481,6 +510,30 @@ def rebind(o: Handle, tr: Trace, v: Value) -> None:
         invalidate_views(o)
         if x.grad_req is not None and (local.record_depth or local.recording):
             tr.mark_variable(o)
+
+
+def rebind_all(handles: Sequence[Handle], tr: Trace, values: Sequence[Value]) -> None:
+    """Rename many arrays to values of the current trace, as `rebind` for each."""
+    pending, marks = tr.handles, bool(local.record_depth or local.recording)
+    for o, v in zip(handles, values, strict=True):
+        x, data = o._meta, o._data
+        if x is not None:
+            if x.view_base is not None or x.exposed is not None or x.views or (marks and x.grad_req is not None):
+                rebind(o, tr, v)
+                continue
+            x.tape_value = x.error = None
+        if data is not None:
+            if o._trace is tr:
+                tr.overwritten_by[o._value] = ref(o)
+            else:
+                tr.dead_buffers.append(data)
+            o._data = None
+            pending.append(ref(o))
+        elif o._trace is not tr:
+            if o._trace is not None and o._trace.is_recyclable:
+                tr.replaced = o._trace
+            pending.append(ref(o))
+        o._trace, o._value = tr, v
 
 
 def copy_buffer_to(a: Handle, ctx: Context, like: Any = None) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import warnings
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -564,6 +564,17 @@ class NDArray(Addressable, Fluent):
 
 def _new_handle(cls: type[NDArray]) -> NDArray:
     return object.__new__(cls)
+
+
+def have_fresh_grads(arrays: Iterable[NDArray]) -> bool:
+    """Return whether all of many arrays have a gradient that was computed since the last optimizer step."""
+    return all([(x := a._meta) is not None and x.fresh_grad for a in arrays])
+
+
+def mark_grads_used(arrays: Iterable[NDArray]) -> None:
+    """Note that an optimizer step has used the gradients of arrays."""
+    for a in arrays:
+        a._extra().fresh_grad = False
 
 
 def make_variable(a: NDArray, grad: NDArray | None, grad_req: str) -> None:

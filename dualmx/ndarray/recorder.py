@@ -223,9 +223,10 @@ class Trace:
 
     def add_variable_leaf(self, a: Handle, grad_req: str | None, data: Any, like: Value) -> Value:
         """Enter `a`, or an earlier value of it, as a variable."""
-        return self.add_leaf(data, like, True, (grad_req, self._add_variable(a)))
+        return self.add_leaf(data, like, True, (grad_req, self.number_of_variable(a)))
 
-    def _add_variable(self, a: Handle) -> int:
+    def number_of_variable(self, a: Handle) -> int:
+        """Note that `a` enters as a variable; returns its number, the one that it had if it enters again."""
         # `variables` keeps the handle alive, so that no other one gets its identity.
         number = self.variable_numbers.setdefault(id(a), len(self.variables))
         self.variables.append(a)
@@ -235,7 +236,7 @@ class Trace:
         """Turn the current value of `a`, already in this trace, into a variable: gradients stop there."""
         st, x = self.state, a._meta
         assert x is not None
-        number = self._add_variable(a)
+        number = self.number_of_variable(a)
         key = (VARIABLE, a._value, x.grad_req, number)
         nx = st.next.get(key)
         if nx is None:
@@ -252,9 +253,9 @@ class Trace:
         """Return the successor of a step that the trie does not have: infer it, or raise at the user's line."""
         st = self.state
         if (
-            (st.depth >= engine.flush_after or st.unrecorded_ops >= engine.max_unrecorded_ops)
+            (st.n_operations >= engine.flush_after or st.unrecorded_ops >= engine.max_unrecorded_ops)
             and not st.has_collective
-            and _has_operations(st)
+            and st.n_operations  # without one, executing it would not make room for the next
         ):
             raise TraceFull
         if call.op.runtime_form is not None:
@@ -296,16 +297,6 @@ class Trace:
             nx = self.record_new_op(twin, vals)
         self.runtime.extend(numbers)
         return nx
-
-
-def _has_operations(state: State) -> bool:
-    """True if a prefix has an operation; without one, executing it would not make room for the next."""
-    st: State | None = state
-    while st is not None:
-        if st.kind not in (LEAF, VARIABLE, RECORDING):
-            return True
-        st = st.parent
-    return False
 
 
 def user_line() -> tuple[str, int] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 from ..compile.devices import reset_effect_errors
 from ..core.argcheck import require_instance
 from . import serialize
-from .execute import flush, in_flight
+from .execute import flush, in_flight, in_flight_lock
 from .interop import array_from_numpy
 from .ndarray import NDArray
 from .recorder import async_error, local, note_failure, reported_failures
@@ -75,11 +74,14 @@ def waitall() -> None:
             flush(tr)
     failures: list[RuntimeError] = []
     # Programs without a dependency may end in any order, so each is waited for; donated results have gone elsewhere.
-    while in_flight:
-        with contextlib.suppress(IndexError):  # another thread was first
-            for result in [r() for r in in_flight.popleft()]:
-                if result is not None and not result.is_deleted():
-                    _wait(result.block_until_ready, failures)
+    while True:
+        with in_flight_lock:
+            results = in_flight.popleft() if in_flight else None
+        if results is None:
+            break
+        for result in [r() for r in results]:
+            if result is not None and not result.is_deleted():
+                _wait(result.block_until_ready, failures)
     if not _wait(jax.effects_barrier, failures):
         reset_effect_errors()
     error = async_error(failures[0]) if failures else None

@@ -25,7 +25,7 @@ from .handle import (
     is_tracked,
     leaf_of,
     pending_array,
-    rebind,
+    rebind_all,
     record_copy,
 )
 from .recorder import Handle, Trace, TraceReplaced, engine, local, user_line
@@ -217,7 +217,7 @@ def _backward(heads: Sequence[Handle], head_grads: Sequence[Handle | None], reta
         for a, req in zip(targets, route.grad_reqs, strict=True)
     )
     nx = _record_backward(tr, route, hv, sv, adds, retain_graph)
-    elsewhere, sparse = [], {}
+    elsewhere, sparse, here, values = [], {}, [], []
     for a, v, ids in zip(targets, nx.outs, route.row_ids, strict=True):
         x = a._extra()
         x.fresh_grad = True
@@ -228,9 +228,11 @@ def _backward(heads: Sequence[Handle], head_grads: Sequence[Handle | None], reta
                 (None if ids is None else pending_array(tr, ids), pending_array(tr, v))
             )
         elif g._value.ctx is tr.ctx and (g._meta is None or g._meta.view_base is None):
-            rebind(g, tr, v)
+            here.append(g)
+            values.append(v)
         else:
             elsewhere.append((g, pending_array(tr, v)))
+    rebind_all(here, tr, values)
     for g, made in elsewhere:
         assign(g, made, "backward")
     for a, found in sparse.values():

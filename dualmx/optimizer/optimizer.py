@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -45,6 +47,10 @@ def fusible_indices(
 ) -> dict[tuple[str, bool, Context], list[int]]:
     """Positions of parameters that one call can update: of one op name, gradient storage and context."""
     kinds: dict[tuple[str, bool, Context], list[int]] = {}
+    if len(set(names)) == 1 and not any(kind.is_sparse for kind in set(map(type, grads))):
+        contexts = set(map(attrgetter("context"), weights))
+        if len(contexts) == 1:
+            return {(names[0], True, contexts.pop()): list(range(len(names)))}
     for i, (name, weight, grad) in enumerate(zip(names, weights, grads, strict=True)):
         kinds.setdefault((name, grad.stype == "default", weight.context), []).append(i)
     return kinds
@@ -214,10 +220,10 @@ class Optimizer:
 
     def _change(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         indices, weights, grads, states = as_lists(index, weight, grad, state)
-        for array in (*weights, *grads):
-            if not isinstance(array, NDArray):
+        for kind in {*map(type, weights), *map(type, grads)}:
+            if not issubclass(kind, NDArray):
                 what = f"{type(self).__name__}.update"
-                raise ArgumentTypeError(f"{what}: weight or gradient of type {type(array).__name__}: expected NDArrays")
+                raise ArgumentTypeError(f"{what}: weight or gradient of type {kind.__name__}: expected NDArrays")
         if indices and weights[0].buffer is None and indices[0] in self._index_update_count:
             # A loop that reads nothing would be one ever longer program: each pass over the parameters is one instead.
             realize(weights[0])
@@ -293,6 +299,9 @@ class Optimizer:
                 self.num_update = n
 
     def _multipliers(self, indices: Sequence[Any], attribute: str, table: Mapping[Any, float]) -> list[float]:
+        if self.param_dict:
+            with suppress(KeyError):
+                return list(map(attrgetter(attribute), map(self.param_dict.__getitem__, indices)))
         out = []
         for i in indices:
             if i in self.param_dict:

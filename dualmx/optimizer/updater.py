@@ -81,6 +81,20 @@ class Updater:
         if not indices:
             return
         opt._set_current_context(weights[0].context.device_id)
+        if not (all(map(self.states_synced.get, indices)) and all(map(states.__contains__, indices))):
+            self._prepare_states(indices, weights)
+        if not several and not own_hooks(type(opt)):
+            opt.update_multi_precision(index, weight, grad, states[index])
+            return
+        held = list(map(states.__getitem__, indices))
+        if opt.is_joint:
+            opt.update_multi_precision(indices, weights, grads, held)
+        else:
+            update_all(opt, indices, weights, grads, held)
+
+    def _prepare_states(self, indices: Sequence[Any], weights: Sequence[NDArray]) -> None:
+        """Make the states that there are not, and bring loaded ones to the contexts of their weights."""
+        opt, states = self.optimizer, self.states
         for i, w in zip(indices, weights, strict=True):
             if i not in states:
                 states[i] = opt.create_state_multi_precision(i, w)
@@ -92,14 +106,6 @@ class Updater:
                 if w.context.mesh is not None:
                     _shard_state_like(states[i], w, self.state_axis)
                 self.states_synced[i] = True
-        if not several and not own_hooks(type(opt)):
-            opt.update_multi_precision(index, weight, grad, states[index])
-            return
-        held = [states[i] for i in indices]
-        if opt.is_joint:
-            opt.update_multi_precision(indices, weights, grads, held)
-        else:
-            update_all(opt, indices, weights, grads, held)
 
     def sync_state_context(self, state: Any, context: Context) -> Any:
         """Return `state` with its arrays on `context`."""

@@ -90,10 +90,7 @@ def _invoke_dense(call: Call, ins: Sequence[NDArray], runtime: Sequence[float]) 
 
 def invoke_out(call: Call, ins: Sequence[NDArray], outs: Sequence[NDArray], runtime: Sequence[float] = ()) -> None:
     """Record a call whose outputs overwrite arrays of any storage type; see `ndarray.invoke_out`."""
-    for a in (*ins, *outs):
-        if a.is_sparse:
-            break
-    else:
+    if not any(kind.is_sparse for kind in {*map(type, ins), *map(type, outs)}):
         handle.invoke_out(call, ins, outs, runtime)
         return
     if not lazy_update(call, ins, outs, runtime):
