@@ -33,11 +33,13 @@ class _BulkScope:
         self._size = size
 
     def __enter__(self) -> _BulkScope:
-        self._before = set_bulk_size(self._size)
+        self._before = dict(vars(engine))
+        set_bulk_size(self._size)
         return self
 
     def __exit__(self, *error: object) -> None:
-        set_bulk_size(self._before)
+        flush()
+        vars(engine).update(self._before)  # the bounds that follow from the size too
 
 
 def bulk(size: int) -> _BulkScope:

@@ -87,7 +87,7 @@ def flush(tr: Trace | None = None, *, after_update: bool = False) -> None:
             _execute([tr], [live])
 
 
-class _Parting(NamedTuple):
+class _Split(NamedTuple):
     """How the live handles of a prefix are parted.
 
     Attributes:
@@ -125,7 +125,7 @@ class UnreadGradients(Trace):
             tr.keys[: last.n_keys],
         )
         self._whole = tr.state
-        self._overwritten = [n - 1 for v in tr.overwritten_by if v.state and (n := v.state.n_leaves) <= last.n_leaves]
+        self._overwritten = [v for v in tr.overwritten_by if v.state and v.state.n_leaves <= last.n_leaves]
         self.handles = [weakref.ref(h) for h in handles]
         for h in handles:
             h._trace = self
@@ -143,15 +143,15 @@ class UnreadGradients(Trace):
                     _execute([self], [live])
         return True
 
-    def recycle(self) -> list[Any]:
-        """Return the buffers that were overwritten since, once nobody waits for the gradients any more."""
+    def recycle_into(self, tr: Trace) -> None:
+        """Hand `tr` the buffers that were overwritten since, once nobody waits for the gradients any more."""
         with self.lock:
             if self.executed or self._pending():
-                return []
+                return
             self.executed = True
-            leaves = self.leaves
+            tr.dead_buffers += [self.leaves[v.state.n_leaves - 1] for v in self._overwritten if v.state]
+            tr.dead_avals += [v.aval for v in self._overwritten]
             self.release()
-            return [leaves[i] for i in self._overwritten]
 
 
 def _without_unread_gradients(tr: Trace, live: list[Handle]) -> list[Handle]:
@@ -163,20 +163,20 @@ def _without_unread_gradients(tr: Trace, live: list[Handle]) -> list[Handle]:
     if tr.value_checks or tr.exposed or UnreadGradients in state.memo:
         return live
     values = tuple([h._value for h in live])
-    parting = state.memo.get((UnreadGradients, values))
-    if parting is None:
-        parting = state.memo[UnreadGradients, values] = _part_unread(tr, values)
-    if not parting.unread or values in state.programs:
+    split = state.memo.get((UnreadGradients, values))
+    if split is None:
+        split = state.memo[UnreadGradients, values] = _part_unread(tr, values)
+    if not split.unread or values in state.programs:
         return live
-    exe, n = state.programs.get(parting.values), parting.last.n_leaves
+    exe, n = state.programs.get(split.values), split.last.n_leaves
     if exe is not None and exe.donate and exe.donate[0] < n:
         return live  # it was compiled when there were no gradients
     tr.n_kept_leaves = n
-    UnreadGradients(tr, parting.last, [live[i] for i in parting.unread])
-    return [live[i] for i in parting.rest]
+    UnreadGradients(tr, split.last, [live[i] for i in split.unread])
+    return [live[i] for i in split.rest]
 
 
-def _part_unread(tr: Trace, values: Sequence[Value]) -> _Parting:
+def _part_unread(tr: Trace, values: Sequence[Value]) -> _Split:
     """Tell gradients that an operator reads from other values."""
     steps = steps_of(tr.state)
     passes = [s for s in steps if s.kind == BACKWARD]
@@ -184,14 +184,14 @@ def _part_unread(tr: Trace, values: Sequence[Value]) -> _Parting:
     # Gradients of rows belong to tables, which are too large to be written anew.
     is_whole = all(group[0] in variables for s in passes for group in s.payload.targets)
     if not passes or not is_whole or tr.ctx.mesh is not None or getattr(tr.ctx, "remote", False):
-        return _Parting((), range(len(values)), tuple(values), tr.state)
+        return _Split((), range(len(values)), tuple(values), tr.state)
     read = {v for s in steps if s.kind == OP for v in s.ins}
     unread = {
         v for s in passes for v, old in zip(s.outs, s.payload.accumulate_into, strict=True) if old is None and v in read
     }
     rest = [i for i, v in enumerate(values) if v not in unread]
     at = [i for i, v in enumerate(values) if v in unread]
-    return _Parting(at, rest, tuple([values[i] for i in rest]), passes[-1])
+    return _Split(at, rest, tuple([values[i] for i in rest]), passes[-1])
 
 
 def flush_spmd(traces: Sequence[Trace], processes: ProcessRunner | None = None) -> None:
@@ -252,7 +252,7 @@ def _execute(traces: Sequence[Trace], lives: Sequence[list[Handle]], processes: 
     began = time.perf_counter() if listeners else 0.0
     for tr in traces:
         if tr.replaced is not None:
-            tr.dead_buffers += tr.replaced.recycle()
+            tr.replaced.recycle_into(tr)
             tr.replaced = None
     try:
         group = _group_of(traces, processes) if state.has_collective else None
@@ -371,7 +371,7 @@ def run_executable(exe: Executable, tr: Trace) -> list[Any]:
         fork_guard.require_compute()
         _own_donated(exe, args)
         if exe.donated_types:
-            args = args + _take_donated(exe.donated_types, tr.dead_buffers)
+            args = args + _take_donated(exe.donated_types, tr.dead_buffers, tr.dead_avals)
         if exe.has_keys:
             args = [np.array(tr.keys, np.uint32), *args]
         if exe.has_runtime:
@@ -415,7 +415,9 @@ def _run_spmd(
         args = [group.from_shards(list(parts)) for parts in zip(*[tr.leaves for tr in traces], strict=True)]
         if exe.donated_types:
             recycled = [
-                _take_donated([aval(v.shape, v.dtype, tr.ctx) for v in exe.donated_types], tr.dead_buffers)
+                _take_donated(
+                    [aval(v.shape, v.dtype, tr.ctx) for v in exe.donated_types], tr.dead_buffers, tr.dead_avals
+                )
                 for tr in traces
             ]
             args += [group.from_shards(list(parts)) for parts in zip(*recycled, strict=True)]
@@ -454,19 +456,18 @@ def _forget_ended() -> None:
             in_flight.popleft()
 
 
-def _take_donated(wanted: Sequence[Value], scratch: list[Any]) -> list[Any]:
-    """Return one donated buffer for each aval, taken from `scratch` or new."""
+def _take_donated(wanted: Sequence[Value], scratch: list[Any], avals: Sequence[Value]) -> list[Any]:
+    """Return one donated buffer for each aval, taken from `scratch`, whose avals are given, or new."""
     found = []
     # By index only: a loop variable would be a second reference.
-    free: dict[Any, list[int]] = {}
-    for i in range(len(scratch)):
-        if type(scratch[i]) is np.ndarray:
-            continue
-        free.setdefault((scratch[i].shape, scratch[i].dtype), []).append(i)
+    free: dict[Value, list[int]] = {}
+    for i in range(len(scratch) - 1, -1, -1):
+        if type(scratch[i]) is not np.ndarray:
+            free.setdefault(avals[i], []).append(i)
     for v in wanted:
-        at = free.get((v.shape, v.dtype), [])
+        at = free.get(v, [])
         while at:
-            i = at.pop(0)
+            i = at.pop()
             alone = _takes_over and _getrefcount(scratch[i]) <= _SOLE_REFCOUNT and id(scratch[i]) not in protected
             if alone and not (counters.failures and _buffer_has_failed(scratch[i])):
                 if process.poisons:
@@ -646,10 +647,10 @@ def _match_dead_buffers(tr: Trace, outs: list[Value]) -> tuple[list[Value], list
     """Match buffers to recycle with outputs of the same shape and dtype."""
     free: dict[Any, deque[Value]] = {}
     for v in outs:
-        free.setdefault((v.shape, v.dtype), deque()).append(v)
+        free.setdefault(v.aval, deque()).append(v)
     recycled = []
-    for d in tr.dead_buffers:
-        if type(d) is not np.ndarray and (same := free.get((d.shape, d.dtype))):
+    for d, like in zip(tr.dead_buffers, tr.dead_avals, strict=True):
+        if type(d) is not np.ndarray and (same := free.get(like)):
             recycled.append(same.popleft())
     return [v.aval for v in recycled], recycled
 

@@ -495,6 +495,7 @@ def rebind(o: Handle, tr: Trace, v: Value) -> None:
             tr.overwritten_by[o._value] = ref(o)
         else:
             tr.dead_buffers.append(o._data)
+            tr.dead_avals.append(v.aval)
         o._data = None
         tr.handles.append(ref(o))
     elif o._trace is not tr:
@@ -527,6 +528,7 @@ def rebind_all(handles: Sequence[Handle], tr: Trace, values: Sequence[Value]) ->
                 tr.overwritten_by[o._value] = ref(o)
             else:
                 tr.dead_buffers.append(data)
+                tr.dead_avals.append(v.aval)
             o._data = None
             pending.append(ref(o))
         elif o._trace is not tr:

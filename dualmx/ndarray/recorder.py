@@ -115,7 +115,7 @@ class Trace:
         variables: array handles that entered as variables, in order; `variable_numbers` the number of each by its
         identity: one that enters again, with another value, keeps it.
         overwritten_by: leaf value -> handle that entered as it and has been overwritten since (a donation pair).
-        dead_buffers: buffers of overwritten handles that never entered, to be recycled.
+        dead_buffers: buffers of overwritten handles that never entered, to be recycled; `dead_avals` what they are.
         tape_value_of_leaf: leaf value -> tape value of an earlier flush that it stands for; `leaf_of_tape_value` the
         reverse.
         reentered_entries: tape entries of earlier flushes that were entered once more, in order.
@@ -131,7 +131,7 @@ class Trace:
 
     __slots__ = (
         "state", "handles", "leaves", "runtime", "keys", "variables", "variable_numbers", "overwritten_by",
-        "dead_buffers", "tape_value_of_leaf", "leaf_of_tape_value", "reentered_entries",
+        "dead_buffers", "dead_avals", "tape_value_of_leaf", "leaf_of_tape_value", "reentered_entries",
         "ctx", "lock", "executed", "exposed", "value_checks", "read_by_others",
         "n_kept_leaves", "replaced", "__weakref__",
     )  # fmt: skip
@@ -146,6 +146,7 @@ class Trace:
         self.variable_numbers: dict[int, int] = {}
         self.overwritten_by: dict[Value, weakref.ref[Handle]] = {}
         self.dead_buffers: list[Any] = []
+        self.dead_avals: list[Value] = []
         self.tape_value_of_leaf: dict[Value, Any] = {}
         self.leaf_of_tape_value: dict[Any, Value] = {}
         self.reentered_entries: list[Any] = []
@@ -171,13 +172,12 @@ class Trace:
         """Bring the values by other means than a program; False if a program computes them."""
         return False
 
-    def recycle(self) -> list[Any]:
-        """Return buffers that nobody needs any more."""
-        return []
+    def recycle_into(self, tr: Trace) -> None:
+        """Hand `tr` buffers that nobody needs any more."""
 
     def release(self) -> None:
         """Let go of what an executed trace held: arrays that entered still point here."""
-        self.handles, self.dead_buffers, self.leaves = [], [], []
+        self.handles, self.dead_buffers, self.dead_avals, self.leaves = [], [], [], []
         self.overwritten_by, self.variables, self.variable_numbers, self.read_by_others = {}, [], {}, {}
 
     # -- steps without operations

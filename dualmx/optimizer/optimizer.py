@@ -328,13 +328,13 @@ class Optimizer:
     def _rates_from(self, lr: float, indices: Sequence[Any]) -> list[float]:
         if not self.param_dict and not self.lr_mult:
             return [lr] * len(indices)
-        return [lr * f for f in self._multipliers(indices, "lr_mult", self.lr_mult)]
+        return _products(lr, self._multipliers(indices, "lr_mult", self.lr_mult))
 
     def _get_wds(self, indices: Sequence[Any]) -> list[float]:
         """Weight decays of the indices."""
         if not self.param_dict and not self.wd_mult:
             return [self.wd] * len(indices)
-        return [self.wd * f for f in self._multipliers(indices, "wd_mult", self.wd_mult)]
+        return _products(self.wd, self._multipliers(indices, "wd_mult", self.wd_mult))
 
     def _get_lr(self, index: Any) -> float:
         return self._get_lrs([index])[0]
@@ -350,6 +350,10 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ = {**state, "param_dict": {}}
+
+
+def _products(x: float, factors: list[float]) -> list[float]:
+    return [x] * len(factors) if factors.count(1.0) == len(factors) else [x * f for f in factors]
 
 
 # Functions, for optimizers of users may have attributes of any name.
