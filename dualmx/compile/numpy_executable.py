@@ -68,7 +68,7 @@ class NumpyExecutable(Executable):
         executor_type = TimingExecutor if any(w.times_operators for w in listeners) else NumpyExecutor
         executor = executor_type(self.kernels, keys.__getitem__, args[0] if self.has_runtime else ())
         with np.errstate(all="ignore"), one_blas_thread:
-            results = run(self._program, [np.asarray(x) for x in args[offset:]], executor)
+            results = run(self._program, [np.asarray(x) for x in args[offset:]], executor, self.kernels.lifetimes)
         counters.numpy_runs += 1
         return [self._to_data(x) for x in results]
 

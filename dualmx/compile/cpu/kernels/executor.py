@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from ....graph import spec
-from ....graph.interpreter import run, run_vjp
+from ....graph.interpreter import lifetimes_of, run, run_vjp
 from ....graph.program import Alias, Gradient, Instr, Program, differentiate
 from ....graph.program_call import GradCall, ProgramCall
 from ....op.symbolic_sizes import Avals
@@ -62,12 +62,16 @@ class _StepKernel:
 class ProgramKernels:
     """The kernels of a program, chosen once for the shapes of its inputs.
 
+    Attributes:
+        lifetimes: when its values are needed no more.
+
     Raises:
         Unsupported: an operator has no kernel.
     """
 
     def __init__(self, program: Program, avals: Avals):
         self._program = program  # whose steps are known by their identity
+        self.lifetimes = lifetimes_of(program)
         self._steps: dict[int, _StepKernel] = {}
         known = dict(enumerate(avals))
         for step in program.steps:
@@ -127,7 +131,7 @@ class NumpyExecutor:
         """Return the results of a step."""
         prepared = self._kernels.of_step(step)
         if prepared.kernel is None:
-            return run(prepared.program, ins, self._enter(step, prepared))
+            return run(prepared.program, ins, self._enter(step, prepared), prepared.inner.lifetimes)
         results = prepared.kernel.run(prepared.sizes, *ins, *self._scalars(step, prepared))
         if spec.is_on:
             spec.verify_results(step.call, results, prepared.shapes)
@@ -137,7 +141,7 @@ class NumpyExecutor:
         """Return the results, and the function from their cotangents (None for zero) to those of inputs `wrt`."""
         prepared = self._kernels.of_step(step)
         if prepared.kernel is None:
-            return run_vjp(prepared.program, ins, step.wrt, self._enter(step, prepared))
+            return run_vjp(prepared.program, ins, step.wrt, self._enter(step, prepared), prepared.inner.lifetimes)
         kernel, sizes = prepared.kernel, prepared.sizes
         values = kernel.run(prepared.sizes, *ins, *self._scalars(step, prepared))
         outs, residuals = values[: kernel.n_results], values[kernel.n_results :]
