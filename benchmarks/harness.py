@@ -100,7 +100,11 @@ def environment(**extra: str) -> dict[str, str]:
 
 
 def compete(contestants: Sequence[Contestant], rounds: int, seconds: float, **extra: str) -> list[str]:
-    """Fill in the chunks of every contestant by turns; returns the failures, whose contestants have no chunks."""
+    """Fill in the chunks of every contestant by turns; returns the failures, whose contestants have no chunks.
+
+    Programs are compiled at their first run, since a chunk shows what is reached in the end.
+    """
+    extra = {"DUALMX_TIER": "xla", **extra}
     running: list[Process] = []
     failures: list[str] = []
     for contestant in contestants:

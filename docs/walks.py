@@ -173,6 +173,7 @@ def _be_member(folder: str) -> None:
 
 
 def main(argv: list[str]) -> None:
+    os.environ["DUALMX_TIER"] = "xla"  # the whole way
     os.environ["DUALMX_CACHE_DIR"] = ""  # what earlier processes kept would shorten a cold walk
     if argv[:1] == ["--member"]:
         _be_member(argv[1])

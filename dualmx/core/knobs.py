@@ -148,15 +148,15 @@ AGGREGATION = Knob(
 )
 TIER = Knob(
     "DUALMX_TIER",
-    "xla",
-    "numpy runs programs on the CPU operator by operator, without compiling them, where all operators have kernels; "
-    "auto does so until they have run often enough to be worth compiling.",
-    ("xla", "numpy", "auto"),
+    "auto",
+    "auto runs programs on the CPU operator by operator, without compiling them, until they have run often enough to "
+    "be worth it; numpy always does, where all operators have kernels; xla compiles each before its first run.",
+    ("auto", "numpy", "xla"),
 )
 PROMOTE_AT = Knob(
     "DUALMX_PROMOTE_AT",
     "",
-    "With DUALMX_TIER=auto, the run from which each program is used compiled; by default it follows from counts.",
+    "The run from which each program is used compiled; by default it follows from counts.",
 )
 ONEDNN = Knob(
     "MXNET_MKLDNN_ENABLED", "1", "0 leaves convolutions on the CPU to XLA where oneDNN is installed.", ("0", "1")

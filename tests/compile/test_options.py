@@ -8,6 +8,7 @@ import dualmx as mx
 from dualmx.compile import executable
 
 
+@pytest.mark.usefixtures("xla_tier")
 @pytest.mark.parametrize("option, n", [("xla_cpu_no_such_option", 7), ("xla_cpu_experimental_ynn_fusion_type", 8)])
 def test_refused_options_are_dropped(monkeypatch, option, n):
     monkeypatch.setitem(executable._OPTIONS, "cpu", {option: "NO_SUCH_VALUE"})
