@@ -533,17 +533,14 @@ def triangular_solve(
     a: Any, b: Any, left_side: bool, lower: bool, transpose_a: bool, conjugate_a: bool, unit_diagonal: bool
 ) -> Any:
     """The solution x of op(a) x = b, or of x op(a) = b."""
-    from scipy.linalg import lapack
+    from scipy.linalg import blas
 
     def one(a: Any, b: Any) -> tuple[Any]:
-        (trtrs,) = lapack.get_lapack_funcs(("trtrs",), (a, b))
+        # LAPACK's trtrs would leave b as it is where a is singular; this yields what is not finite, as XLA does.
+        (trsm,) = blas.get_blas_funcs(("trsm",), (a, b))
         a = a.conj() if conjugate_a and not transpose_a else a
         how = (2 if conjugate_a else 1) if transpose_a else 0
-        if left_side:
-            return (trtrs(a, b, lower=lower, trans=how, unitdiag=unit_diagonal)[0],)
-        if conjugate_a and transpose_a:
-            a, how = a.conj(), 1
-        return (trtrs(a, b.T, lower=lower, trans=1 - how, unitdiag=unit_diagonal)[0].T,)
+        return (trsm(1.0, a, b, side=not left_side, lower=lower, trans_a=how, diag=unit_diagonal),)
 
     return _each_matrix(one, a, b)[0]
 
