@@ -1,5 +1,6 @@
 """The lazy engine: one program per step, donation, reuse, failures, threads."""
 
+import contextlib
 import sys
 import threading
 
@@ -144,6 +145,26 @@ def test_scope_of_a_size_is_an_object():
     assert engine.bulk_size == before
 
 
+def test_a_scope_of_a_size_restores_the_bounds_that_follow_from_it():
+    before = dict(vars(engine))
+    with mx.engine.bulk(40):
+        assert engine.max_unrecorded_ops == 40
+    assert vars(engine) == before
+
+
+def test_arrays_that_enter_are_no_operations():
+    arrays = [nd.array([i]) for i in range(30)]
+    with mx.engine.bulk(20):
+        before = debug.statistics()["flushes"]
+        total = nd.add_n(*arrays) * 2
+        for _ in range(18):
+            total = total + 1
+        assert debug.statistics()["flushes"] == before
+        total = total + 1
+        assert debug.statistics()["flushes"] == before + 1
+        assert total.asscalar() == 2 * sum(range(30)) + 19
+
+
 def test_overflow_cuts_a_loop_at_its_period():
     x = nd.array(np.ones((3, 17)))
     with mx.engine.bulk(40):
@@ -235,6 +256,29 @@ def test_memory_of_a_failed_program_is_written_to_again(failing_op):
         y[:] = slow * k
         assert y[0, 0].asscalar() == k
     mx.nd.waitall()  # it was told
+
+
+@pytest.mark.usefixtures("xla_tier")
+def test_waitall_tells_of_a_failure_of_a_program_with_many_results(failing_op):
+    slow, x = nd.ones((1500, 1500)), nd.ones((2,))
+
+    def begin():
+        product = nd.dot(slow, slow)
+        product.as_jax()
+        results = [mx.nd.invoke(failing_op, [product])[0], *(x + i for i in range(100))]
+        nd.flush()
+        return results
+
+    with pytest.raises(mx.MXNetError, match="refuses"):
+        begin()[0].wait_to_read()  # compiled now
+    with contextlib.suppress(mx.MXNetError):
+        mx.nd.waitall()
+    held = begin()
+    later = [x * i for i in range(100)]
+    nd.flush()
+    with pytest.raises(mx.MXNetError, match=r"(?s)^execution failed: .*refuses"):
+        mx.nd.waitall()
+    assert len(held + later) == 201
 
 
 @pytest.mark.usefixtures("xla_tier")  # whose programs fail while others go on
