@@ -300,9 +300,9 @@ def _execute(traces: Sequence[Trace], lives: Sequence[list[Handle]], processes: 
             save_tape(saved, tr, dict(zip(outputs, found, strict=True)), live, own)
         if tr.exposed:
             publish(tr)
-        if len(live) > _MANY:
+        if _MANY < len(live) and len(tr.handles) < 2 * len(live):
             # An array has one weak reference: what is kept here is not made anew in each step.
-            tr.state.memo[weakref] = [weakref.ref(h) for h in live]
+            tr.state.memo[weakref] = tr.handles
         tr.release()
         if tr.value_checks:
             run_value_checks(tr, live, own)

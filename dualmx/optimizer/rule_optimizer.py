@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -185,11 +186,10 @@ class RuleOptimizer(Optimizer):
         wds: Sequence[float],
     ) -> None:
         arrays = self.state_arrays(weights, states)
+        groups = [(w, g, *own) for w, g, own in zip(weights, grads, arrays, strict=True)]
         for call, scalars, which in self._updates(indices, weights, grads, states, lrs, wds):
-            inputs: list[NDArray] = []
-            for k in which:
-                inputs += (weights[k], grads[k], *arrays[k])
-            invoke_out(call, inputs, [weights[k] for k in which], scalars)
+            inputs = list(chain.from_iterable(map(groups.__getitem__, which)))
+            invoke_out(call, inputs, list(map(weights.__getitem__, which)), scalars)
 
 
 class ImplOptimizer(RuleOptimizer):
