@@ -348,6 +348,34 @@ def test_selection_against_zero(dtype, shape):
         assert primitives.keep(a, b).dtype == primitives.drop(a, b).dtype == x.dtype
 
 
+WINDOWS = [  # dimension numbers of one window, and its sizes
+    (((0, 1), (0,), (0,)), (1, 5, 6)),
+    (((0, 1, 2), (), (1,)), (4, 3, 6)),
+    (((0,), (0, 2), (2, 0)), (1, 5, 1)),
+]
+
+
+@pytest.mark.parametrize("numbers, sizes", WINDOWS)
+@pytest.mark.parametrize("mode", ["clip", "fill"])
+def test_one_window_inside_and_outside(numbers, sizes, mode):
+    draw = np.random.RandomState(0)
+    x = draw.randn(4, 5, 6).astype("f")
+    gathers, scatters = jax.lax.GatherDimensionNumbers(*numbers), jax.lax.ScatterDimensionNumbers(*numbers)
+    shape = jax.lax.gather(x, np.zeros(len(numbers[2]), np.int32), gathers, sizes).shape
+    update = draw.randn(*shape).astype("f")
+
+    def fn(x, at, update):
+        changed = [f(x, at, update, scatters, mode=mode) for f in (jax.lax.scatter, jax.lax.scatter_add)]
+        return jax.lax.gather(x, at, gathers, sizes, mode=mode), *changed
+
+    source, constants = source_of(fn, x, np.zeros(len(numbers[2]), np.int32), update)
+    run = define(source, "run", {"np": np, "K": primitives, **constants})
+    for start in (-1, 0, 1, 9):
+        at = np.array([start] * len(numbers[2]), np.int32)
+        for found, wanted in zip(run((), x, at, update), fn(x, at, update), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+
+
 @pytest.mark.usefixtures("numpy_tier")
 def test_threads_run_one_program_with_numbers_of_their_own():
     trie.clear()

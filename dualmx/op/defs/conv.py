@@ -76,7 +76,7 @@ def _check(
 def _pointwise(x: jax.Array, w: jax.Array, stride: Sequence[int]) -> jax.Array:
     """Convolution by a kernel of size 1, channels last, as one matrix product; w is (*1, in, out)."""
     if max(stride) > 1:
-        x = x[(slice(None), *(slice(None, None, s) for s in stride), slice(None))]
+        x = lax.slice(x, (0,) * x.ndim, x.shape, (1, *stride, 1))  # indexing would gather where sizes are symbols
     flat = x.reshape(math.prod(x.shape[:-1]), x.shape[-1]) @ w.reshape(w.shape[-2:])
     return flat.reshape(*x.shape[:-1], w.shape[-1])
 

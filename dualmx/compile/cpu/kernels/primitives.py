@@ -407,8 +407,24 @@ def _window_indices(
     return found, None if inside is None else over_batch(inside)
 
 
+def _one_window(
+    shape: Sizes, start: Any, sizes: Sequence[int], start_map: Sizes, clip: bool
+) -> tuple[slice, ...] | None:
+    """The part of a shape that begins at `start`; None if it is not inside and is not moved there."""
+    begin = [0] * len(shape)
+    for axis, at in zip(start_map, start, strict=True):
+        top = shape[axis] - sizes[axis]
+        begin[axis] = min(max(int(at), 0), top)
+        if not clip and begin[axis] != at:
+            return None
+    return tuple([slice(b, b + n) for b, n in zip(begin, sizes, strict=True)])
+
+
 def gather(x: Any, indices: Any, shape: Sizes, sizes: Sizes, numbers: Any, mode: str, fill: Any) -> Any:
     """Parts of x at indices; those outside are moved inside or filled."""
+    if indices.ndim == 1 and not numbers.operand_batching_dims:
+        part = _one_window(x.shape, indices, sizes, numbers.start_index_map, mode != "fill")
+        return np.full(shape, fill, x.dtype) if part is None else x[part].reshape(shape)
     rank = len(shape)
     window = [a for a in range(x.ndim) if a not in numbers.collapsed_slice_dims + numbers.operand_batching_dims]
     takes_rows = (
@@ -457,6 +473,12 @@ def scatter(x: Any, indices: Any, updates: Any, numbers: Any, mode: str, how: st
     sizes = [1] * x.ndim
     for axis, place in zip(window, numbers.update_window_dims, strict=True):
         sizes[axis] = updates.shape[place]
+    if indices.ndim == 1 and not numbers.operand_batching_dims:
+        part = _one_window(x.shape, indices, sizes, numbers.scatter_dims_to_operand_dims, mode == "clip")
+        if part is not None:
+            one = updates.reshape(sizes)
+            out[part] = one if how == "set" else _SCATTERS[how](out[part], one)
+        return out
     found, inside = _window_indices(
         x.shape, indices, tuple(sizes), rank, numbers.update_window_dims, window,
         numbers.scatter_dims_to_operand_dims, numbers.operand_batching_dims, numbers.scatter_indices_batching_dims,
