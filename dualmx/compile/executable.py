@@ -32,7 +32,6 @@ from ..op.lowering_context import device_axis, lowering_on, lowering_on_platform
 from .cpu.onednn.ffi_handlers import available
 from .cpu.onednn.rewrite import REWRITE_RULES, materialize_once
 from .cpu.transpose_sinking import sink_transposes
-from .cpu.xla_workarounds import has_broadcast_dot, has_remat
 from .devices import device_of, quiet_jax_logging, sharding_of, x64
 from .events import CompileEvent, counters, listeners
 from .multi_device import AXIS, DeviceGroup
@@ -271,21 +270,40 @@ def _scalar_input_types(last: State) -> list[tuple[tuple[int, ...], Any]]:
 
 
 _OPTIONS: dict[str, dict[str, Any] | None] = {
-    # XLA's own convolution kernels beat the library's individually offloaded ones on the shapes we measured
-    # (docs/performance.md); dots stay with the library.
-    "cpu": {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_DOT"},
+    # Each matrix product is the library's by itself. Several in one call of it take up to 8 times as long, and such
+    # calls have read memory out of bounds where an operand repeats itself (jaxlib 0.10). XLA's own convolution kernels
+    # beat the library's on the shapes we measured (docs/performance.md).
+    "cpu": {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"},
 }
-_DOT_OPTIONS = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"}
 
 # By itself XLA:CPU finds that values that are made again are the first ones, and computes as soon as it can.
 _REMAT_OPTIONS = {"xla_disable_hlo_passes": "cse", "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"}
+
+
+def sub_jaxprs(eqn: Any) -> Iterator[Any]:
+    """Yield the sub-jaxprs of an equation."""
+    for value in eqn.params.values():
+        for closed in value if isinstance(value, (tuple, list)) else (value,):
+            body = getattr(closed, "jaxpr", closed)
+            if hasattr(body, "eqns"):
+                yield body
+
+
+def has_remat(jaxpr: Any) -> bool:
+    """Whether a program rematerializes values in its backward pass (`jax.checkpoint`).
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> has_remat(jax.make_jaxpr(jax.checkpoint(jnp.sin))(0.5).jaxpr)
+        True
+    """
+    return any("prevent_cse" in e.params or any(map(has_remat, sub_jaxprs(e))) for e in jaxpr.eqns)
 
 
 def compiler_options(platform: str, jaxpr: Any = None) -> dict[str, Any] | None:
     """Return compiler options for a program on a platform, None once this XLA has refused them."""
     options = _OPTIONS.get(platform)
     if options and platform == "cpu" and jaxpr is not None:
-        options = _DOT_OPTIONS if has_broadcast_dot(jaxpr) else options
         options = {**options, **_REMAT_OPTIONS} if has_remat(jaxpr) else options
     return options
 
@@ -302,4 +320,4 @@ def _compiled(lowered: Any, platform: str, jaxpr: Any) -> Any:
         return lowered.compile()
 
 
-__all__ = ["Executable", "announcement", "compiler_options", "describe_program", "export_stablehlo"]
+__all__ = ["Executable", "announcement", "compiler_options", "describe_program", "export_stablehlo", "sub_jaxprs"]

@@ -1,4 +1,4 @@
-"""Products with operands that repeat themselves, which XLA's library reads past their end."""
+"""Products in programs of XLA: those whose operands repeat themselves, and several in a row."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from jax import make_jaxpr
-from jax import numpy as jnp
 
 import dualmx as mx
-from dualmx.compile.cpu.xla_workarounds import has_broadcast_dot
+from dualmx.compile.events import CompileEvent, Listener, listeners
 
+pytestmark = pytest.mark.usefixtures("xla_tier")
 draw = np.random.default_rng(0)
 X, COLUMN = draw.standard_normal((6, 5)).astype(np.float32), draw.standard_normal((5, 1)).astype(np.float32)
 
@@ -62,30 +61,17 @@ def test_recurrent_layers_whose_weights_are_made_in_the_same_program() -> None:
         mx.npx.reset_np()
 
 
-def test_which_programs_are_meant() -> None:
-    x, w, s = jnp.ones((6, 5)), jnp.ones((5, 12)), jnp.float32(0.3)
+def test_each_product_is_a_call_of_the_library_of_its_own() -> None:
+    class Texts(Listener):
+        text = ""
 
-    def multiplies(function: Callable[..., object], *args: object) -> bool:
-        return has_broadcast_dot(make_jaxpr(function)(*args).jaxpr)
+        def compiled(self, event: CompileEvent) -> None:
+            self.text += event.compiled.as_text()
 
-    assert not multiplies(lambda x, w, s: jnp.maximum(x @ (w * s) + s, 0) @ w.T, x, w, s)
-    assert not multiplies(lambda x, w: (x - x.mean(1, keepdims=True)) @ w, x, w)
-    assert multiplies(lambda x, s: x @ jnp.broadcast_to(s, (5, 12)), x, s)
-
-    from jax import jit, lax
-
-    def loop(x: jnp.ndarray, w: jnp.ndarray, steps: int) -> object:
-        start = jnp.zeros((6, 5))
-        return lax.scan(lambda h, _: (jnp.tanh(h @ w @ w.T), None), start, None, length=steps)[0]
-
-    assert not multiplies(lambda x, w: loop(x, w, 3), x, w)  # only the first state repeats itself
-    assert multiplies(lambda x, w: loop(x, w, 1), x, w)
-    assert multiplies(lambda x, s: loop(x, jnp.broadcast_to(s, (5, 12)), 3), x, s)
-    assert multiplies(lambda x, s: jit(lambda w: x @ w)(jnp.broadcast_to(s, (5, 12))), x, s)
-    assert multiplies(lambda x, s: x @ jit(lambda s: jnp.broadcast_to(s, (5, 12)))(s), x, s)
-
-    def until(x: jnp.ndarray, s: jnp.ndarray) -> object:
-        spread = jnp.broadcast_to(s, (5, 5))
-        return lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] @ spread), (0, x))
-
-    assert multiplies(until, x, s)
+    x, seen = mx.nd.ones((64, 64)), Texts()
+    listeners.append(seen)
+    try:
+        mx.nd.dot(mx.nd.relu(mx.nd.dot(x, x)), x).wait_to_read()
+    finally:
+        listeners.remove(seen)
+    assert seen.text.count(" dot(") == seen.text.count("kind=kCustom, calls=") == 2
