@@ -159,7 +159,10 @@ PROMOTE_AT = Knob(
     "The run from which each program is used compiled; by default it follows from counts.",
 )
 ONEDNN = Knob(
-    "MXNET_MKLDNN_ENABLED", "1", "0 leaves convolutions on the CPU to XLA where oneDNN is installed.", ("0", "1")
+    "MXNET_MKLDNN_ENABLED",
+    "1",
+    "0 leaves convolutions on the CPU to XLA and NumPy where oneDNN is installed.",
+    ("0", "1"),
 )
 STORAGE_FALLBACK = Knob(
     "MXNET_STORAGE_FALLBACK_LOG_VERBOSE",
