@@ -236,7 +236,8 @@ def _npi_logspace(
     dtype: Type = "float32",
 ) -> jax.Array:
     """`base` to the power of `num` evenly spaced values from `start` to `stop`."""
-    return _from_host(np.logspace(start, stop, num, endpoint, base), dtype)
+    with np.errstate(all="ignore"):  # negative bases have no real powers
+        return _from_host(np.logspace(start, stop, num, endpoint, base), dtype)
 
 
 def _window(name: str) -> None:
