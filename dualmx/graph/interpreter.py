@@ -6,7 +6,8 @@ How an operator is executed is the executor's: traced into one XLA program, at o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -24,23 +25,32 @@ class Lifetimes(NamedTuple):
     Attributes:
         values: for each step, the slots that are no outputs and that no later step reads.
         vjps: for each step, the numbers of the differentiated steps that no later backward pass goes through.
+        cotangents: for each backward pass, by its number, the slots whose cotangents each step of its path is the last
+            to read; under `PULL` those of the function that `run_vjp` returns.
     """
 
     values: tuple[tuple[int, ...], ...]
     vjps: tuple[frozenset[int], ...]
+    cotangents: dict[int, list[tuple[int, ...]]]
 
 
-def lifetimes_of(program: Program) -> Lifetimes:
-    """Return when the values of a program are needed no more."""
+PULL = -1
+
+
+def lifetimes_of(program: Program, wrt: Iterable[int] = ()) -> Lifetimes:
+    """Return when the values of a program, which is differentiated in inputs `wrt`, are needed no more."""
     needed, pulled = set(program.outputs), set[int]()
     values: list[tuple[int, ...]] = []
     vjps: list[frozenset[int]] = []
-    for step in reversed(program.steps):
+    cotangents = {PULL: _last_reads(program.steps, _pull_path(program.steps), wrt)}
+    for number, step in reversed([*enumerate(program.steps)]):
         path = frozenset[int]()
         if isinstance(step, Alias):
             touched = [step.source, step.out]
         elif isinstance(step, Gradient):
             path = frozenset(step.path) - pulled
+            targets = [slot for group in step.targets for slot in group]
+            cotangents[number] = _last_reads(program.steps, step.path, targets)
             heads = [head for head, seed in zip(step.heads, step.head_grads, strict=True) if seed is None]
             optional = [slot for slot in (*step.head_grads, *step.accumulate_into) if slot is not None]
             touched = [*heads, *optional, *[group[0] for group in step.targets], *step.outs]
@@ -50,7 +60,23 @@ def lifetimes_of(program: Program) -> Lifetimes:
         vjps.append(path)
         needed.update(touched)
         pulled |= path
-    return Lifetimes(tuple(values[::-1]), tuple(vjps[::-1]))
+    return Lifetimes(tuple(values[::-1]), tuple(vjps[::-1]), cotangents)
+
+
+def _pull_path(steps: Sequence[Step]) -> list[int]:
+    """The steps that are differentiated, last first."""
+    return [n for n in range(len(steps) - 1, -1, -1) if isinstance(s := steps[n], Instr) and s.wrt]
+
+
+def _last_reads(steps: Sequence[Any], path: Sequence[int], targets: Iterable[int]) -> list[tuple[int, ...]]:
+    """For each step of a path, the slots of its results whose cotangents are needed no more after it."""
+    left = Counter(slot for number in path for slot in steps[number].outs)
+    left.update(targets)  # which are needed to the end
+    reads: list[tuple[int, ...]] = []
+    for number in path:
+        left.subtract(steps[number].outs)
+        reads.append(tuple([slot for slot in steps[number].outs if not left[slot]]))
+    return reads
 
 
 class Executor(Protocol):
@@ -64,8 +90,14 @@ class Executor(Protocol):
 class VjpExecutor(Executor, Protocol):
     """How operators are executed and differentiated."""
 
-    def vjp(self, step: Instr, ins: list[Any], has_integer_results: bool) -> tuple[Sequence[Any], VjpFn]:
-        """Return the results and the function from their cotangents to those of the inputs `step.wrt`."""
+    def vjp(self, step: Instr, ins: list[Any], avals: Any) -> tuple[Sequence[Any], VjpFn]:
+        """Return the results and the function from their cotangents to those of the inputs `step.wrt`.
+
+        Args:
+            step: what to run.
+            ins: its inputs.
+            avals: abstract values by slot, None where they are not known.
+        """
         ...
 
 
@@ -97,8 +129,9 @@ class JaxExecutor:
         step.call.check_dtypes([(x.shape, np.dtype(x.dtype)) for x in ins])
         return step.call.apply_keys(ins, *self._scalars(step))
 
-    def vjp(self, step: Instr, ins: list[Any], has_integer_results: bool) -> tuple[Sequence[Any], VjpFn]:
+    def vjp(self, step: Instr, ins: list[Any], avals: Any) -> tuple[Sequence[Any], VjpFn]:
         """Return the results and the function from their cotangents to those of the inputs `step.wrt`."""
+        has_integer_results = avals is not None and any(is_integer(avals[slot]) for slot in step.outs)
         return call_vjp(step.call, ins, step.wrt, *self._scalars(step), has_integer_results)
 
     def ones_like(self, x: Any) -> Any:
@@ -151,14 +184,15 @@ def run_vjp(
         spec.verify(program)
     env = dict(enumerate(inputs))
     vjp_fns = _run_steps(program.steps, env, executor, program.avals, lifetimes)
-    path = tuple(reversed(vjp_fns))
+    path = tuple(_pull_path(program.steps))
+    drops = None if lifetimes is None else lifetimes.cotangents[PULL]
     chosen = {slot: inputs[slot] for slot in wrt}
 
     def vjp_fn(cotangents: Sequence[Any]) -> list[Any]:
         given = {-1 - i: ct for i, ct in enumerate(cotangents) if ct is not None}
         heads = tuple(program.outputs[-1 - slot] for slot in given)
         step = Gradient(heads, tuple(given), tuple((slot,) for slot in wrt), (None,) * len(wrt), path, ())
-        return _run_backward(step, program.steps, chosen | given, vjp_fns, executor)
+        return _run_backward(step, program.steps, chosen | given, vjp_fns, executor, drops)
 
     return [env[slot] for slot in program.outputs], vjp_fn
 
@@ -179,8 +213,7 @@ def _run_steps(
         if isinstance(step, Instr):
             ins = [env[slot] for slot in step.ins]
             if step.wrt:
-                has_integers = avals is not None and any(is_integer(avals[slot]) for slot in step.outs)
-                outs, vjp_fn = executor.vjp(step, ins, has_integers)
+                outs, vjp_fn = executor.vjp(step, ins, avals)
                 # Where values are dropped, zeros are made without their like.
                 vjp_fns[number] = vjp_fn, outs if lifetimes is None else (None,) * len(outs)
             else:
@@ -190,8 +223,8 @@ def _run_steps(
         elif isinstance(step, Alias):
             env[step.out] = env[step.source]
         elif isinstance(step, Gradient):
-            last = () if lifetimes is None else lifetimes.vjps[number]
-            env.update(zip(step.outs, _run_backward(step, steps, env, vjp_fns, executor, last), strict=True))
+            ends = () if lifetimes is None else (lifetimes.cotangents[number], lifetimes.vjps[number])
+            env.update(zip(step.outs, _run_backward(step, steps, env, vjp_fns, executor, *ends), strict=True))
         else:
             outs = executor.checkpoint(_checkpoint_body(step, executor), [env[slot] for slot in step.ins])
             env.update(zip(step.outs, outs, strict=True))
@@ -216,41 +249,46 @@ def _run_backward(
     env: Mapping[int, Any],
     vjp_fns: dict[int, tuple[VjpFn, Sequence[Any]]],
     executor: Any,
-    last: Collection[int] = (),
+    drops: Iterable[Sequence[int]] | None = None,
+    last: frozenset[int] = frozenset(),
 ) -> list[Any]:
     """Carry cotangents from the heads through the path, last step first, and return one gradient per target group.
 
-    The VJPs of the steps `last` are taken out of `vjp_fns`, since no later pass needs them.
+    Args:
+        drops: for each step of the path, slots whose cotangents end with it.
+        last: steps whose VJPs are taken out of `vjp_fns`, since no later pass needs them.
     """
     cotangents: dict[int, Any] = {}
-    targets = {slot for group in step.targets for slot in group}
-    producers = Counter(slot for number in step.path for slot in steps[number].outs)
-
-    def add(slot: int, ct: Any) -> None:
-        cotangents[slot] = cotangents[slot] + ct if slot in cotangents else ct
 
     for head, seed in zip(step.heads, step.head_grads, strict=True):
-        add(head, executor.ones_like(env[head]) if seed is None else env[seed])
-    for number in step.path:
+        ct = executor.ones_like(env[head]) if seed is None else env[seed]
+        cotangents[head] = cotangents[head] + ct if head in cotangents else ct
+    for number, ended in zip(step.path, repeat(()) if drops is None else drops, strict=drops is not None):
         instr: Instr = steps[number]
-        if any(slot in cotangents for slot in instr.outs):
-            vjp_fn, outs = vjp_fns[number]
-            cts = tuple(
-                cotangents[slot] if slot in cotangents else executor.zero_cotangent(out)
-                for slot, out in zip(instr.outs, outs, strict=True)
-            )
-            for k, ct in zip(instr.wrt, vjp_fn(cts), strict=True):
-                if ct is not None:
-                    add(instr.ins[k], ct)
+        for slot in instr.outs:
+            if slot in cotangents:
+                _pull(instr, *vjp_fns[number], cotangents, executor)
+                break
         if number in last:
             vjp_fns.pop(number, None)
-        for slot in instr.outs:
-            producers[slot] -= 1
-            if not producers[slot] and slot not in targets:
-                cotangents.pop(slot, None)
+        for slot in ended:
+            cotangents.pop(slot, None)
     gradients = []
     for group, old in zip(step.targets, step.accumulate_into, strict=True):
         parts = [cotangents[slot] for slot in group if slot in cotangents]
         total = sum(parts[1:], parts[0]) if parts else executor.zeros_like(env[group[0]])
         gradients.append(executor.place_gradient(group[0], total if old is None else env[old] + total))
     return gradients
+
+
+def _pull(instr: Instr, vjp_fn: VjpFn, outs: Sequence[Any], cotangents: dict[int, Any], executor: Any) -> None:
+    """Carry the cotangents of the results of a step to its inputs."""
+    cts = [
+        cotangents[slot] if slot in cotangents else executor.zero_cotangent(out)
+        for slot, out in zip(instr.outs, outs, strict=True)
+    ]
+    ins = instr.ins
+    for k, ct in zip(instr.wrt, vjp_fn(tuple(cts)), strict=True):
+        if ct is not None:
+            slot = ins[k]
+            cotangents[slot] = cotangents[slot] + ct if slot in cotangents else ct

@@ -56,11 +56,16 @@ class _StepKernel:
         else:
             self.kernel, self.sizes = kernel_for(call, step.wrt, avals)
             return
-        self.inner = ProgramKernels(self.program, avals)
+        self.inner = ProgramKernels(self.program, avals, step.wrt)
 
 
 class ProgramKernels:
     """The kernels of a program, chosen once for the shapes of its inputs.
+
+    Args:
+        program: all that a run executes.
+        avals: shape and dtype of the inputs.
+        wrt: inputs in which the whole program is differentiated.
 
     Attributes:
         lifetimes: when its values are needed no more.
@@ -69,9 +74,9 @@ class ProgramKernels:
         Unsupported: an operator has no kernel.
     """
 
-    def __init__(self, program: Program, avals: Avals):
+    def __init__(self, program: Program, avals: Avals, wrt: Sequence[int] = ()):
         self._program = program  # whose steps are known by their identity
-        self.lifetimes = lifetimes_of(program)
+        self.lifetimes = lifetimes_of(program, wrt)
         self._steps: dict[int, _StepKernel] = {}
         known = dict(enumerate(avals))
         for step in program.steps:
@@ -114,8 +119,10 @@ class NumpyExecutor:
     def __init__(self, kernels: ProgramKernels, key: Callable[[int], Any], runtime: Sequence[Any] | None):
         self._kernels, self._key, self._runtime = kernels, key, runtime
 
-    def _scalars(self, step: Instr, prepared: _StepKernel) -> list[Any]:
+    def _scalars(self, step: Instr, prepared: _StepKernel) -> Sequence[Any]:
         call, first = step.call, step.first_runtime
+        if not (call.n_runtime or call.n_keys):
+            return ()
         runtime = prepared.runtime if self._runtime is None else self._runtime[first : first + call.n_runtime]
         return [*runtime, *[self._key(step.first_key + i) for i in range(call.n_keys)]]
 
@@ -137,7 +144,7 @@ class NumpyExecutor:
             spec.verify_results(step.call, results, prepared.shapes)
         return results
 
-    def vjp(self, step: Instr, ins: list[Any], has_integer_results: bool) -> tuple[Sequence[Any], Any]:
+    def vjp(self, step: Instr, ins: list[Any], avals: Any) -> tuple[Sequence[Any], Any]:
         """Return the results, and the function from their cotangents (None for zero) to those of inputs `wrt`."""
         prepared = self._kernels.of_step(step)
         if prepared.kernel is None:
@@ -185,10 +192,10 @@ class TimingExecutor(NumpyExecutor):
         self._tell(step, step.call.op.name, began)
         return results
 
-    def vjp(self, step: Instr, ins: list[Any], has_integer_results: bool) -> tuple[Sequence[Any], Any]:
+    def vjp(self, step: Instr, ins: list[Any], avals: Any) -> tuple[Sequence[Any], Any]:
         """Return the results, and the function from their cotangents, which is timed as well."""
         began = time.perf_counter()
-        outs, pull = super().vjp(step, ins, has_integer_results)
+        outs, pull = super().vjp(step, ins, avals)
         self._tell(step, step.call.op.name, began)
 
         def vjp_fn(cotangents: Sequence[Any]) -> Sequence[Any]:

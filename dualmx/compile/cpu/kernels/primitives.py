@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import ml_dtypes
@@ -183,7 +184,7 @@ def convert(x: Any, dtype: np.dtype) -> Any:
     x = np.asarray(x)
     if dtype == np.bool_:
         return (x != 0)[()]
-    if dtype.kind in "iu" and (x.dtype.kind == "f" or x.dtype.name == "bfloat16"):
+    if dtype.kind in "iu" and (x.dtype.kind == "f" or x.dtype == ml_dtypes.bfloat16):
         limits = np.iinfo(dtype)
         y = np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
         above, below = y >= float(limits.max), y <= float(limits.min)
@@ -228,11 +229,13 @@ def highest(dtype: np.dtype) -> Any:
 
 # -- reductions
 
+_HALVES = frozenset({np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)})
+
 
 def reduce_sum(x: Any, axes: Sizes) -> Any:
     """The sum over axes; long sums are added in pairs along every axis."""
     dtype = x.dtype
-    if dtype == np.float16 or dtype.name == "bfloat16":
+    if dtype in _HALVES:
         return reduce_sum(x.astype(np.float32), axes).astype(dtype)
     if dtype.kind in "fc":
         # NumPy adds in pairs along the last axis of memory only.
@@ -259,7 +262,7 @@ def _along(axis: int, start: int, stop: int) -> tuple[slice, ...]:
 
 def reduce_prod(x: Any, axes: Sizes) -> Any:
     """The product over axes."""
-    if x.dtype == np.float16 or x.dtype.name == "bfloat16":
+    if x.dtype in _HALVES:
         return np.multiply.reduce(x.astype(np.float32), axis=axes).astype(x.dtype)
     return np.multiply.reduce(x, axis=axes, dtype=x.dtype)
 
@@ -318,6 +321,7 @@ def iota(dtype: np.dtype, shape: Sizes, axis: int) -> Any:
     return np.broadcast_to(line.reshape([-1 if a == axis else 1 for a in range(len(shape))]), shape)
 
 
+@lru_cache(maxsize=4096)
 def _inside(shape: Sizes, config: Sequence[Sizes]) -> tuple[Sizes, tuple[slice, ...], tuple[slice, ...]]:
     """The shape after padding, which part of an array is left, and where it lies then."""
     sizes, source, target = [], [], []
@@ -335,7 +339,8 @@ def _inside(shape: Sizes, config: Sequence[Sizes]) -> tuple[Sizes, tuple[slice, 
 def pad(x: Any, value: Any, config: Sequence[Sizes]) -> Any:
     """Put `value` before, after and between the elements; negative numbers cut."""
     shape, source, target = _inside(x.shape, config)
-    out = np.full(shape, value, x.dtype)
+    out = np.empty(shape, x.dtype)
+    out[...] = value
     if all(s.stop > s.start for s in source):
         out[target] = x[source]
     return out
