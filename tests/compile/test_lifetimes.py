@@ -30,7 +30,7 @@ def programs(monkeypatch) -> list[Program]:
     seen: list[Program] = []
     lifetimes_of = interpreter.lifetimes_of
     monkeypatch.setattr(
-        "dualmx.compile.cpu.kernels.executor.lifetimes_of", lambda p: (seen.append(p), lifetimes_of(p))[1]
+        "dualmx.compile.cpu.kernels.executor.lifetimes_of", lambda p, wrt: (seen.append(p), lifetimes_of(p, wrt))[1]
     )
     return seen
 
@@ -72,7 +72,7 @@ def test_memory_does_not_grow_with_the_length_of_a_program(work):
 
 @pytest.mark.parametrize("work", [forward, backward])
 def test_without_lifetimes_it_does(work, monkeypatch):
-    monkeypatch.setattr("dualmx.compile.cpu.kernels.executor.lifetimes_of", lambda program: None)
+    monkeypatch.setattr("dualmx.compile.cpu.kernels.executor.lifetimes_of", lambda *_: None)
     assert peak(work) > LENGTH
 
 

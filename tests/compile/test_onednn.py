@@ -13,7 +13,10 @@ import dualmx as mx
 from dualmx.compile.cpu.onednn import ffi_handlers, primitives
 from dualmx.op.lowering_context import MIN_LIBRARY_FLOPS
 
-pytestmark = pytest.mark.skipif(not ffi_handlers.available(), reason=f"left to XLA: {ffi_handlers.unavailable()}")
+pytestmark = [
+    pytest.mark.skipif(not ffi_handlers.available(), reason=f"left to XLA: {ffi_handlers.unavailable()}"),
+    pytest.mark.usefixtures("xla_tier"),
+]
 
 
 @pytest.fixture
