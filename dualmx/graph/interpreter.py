@@ -33,6 +33,10 @@ class Lifetimes(NamedTuple):
     vjps: tuple[frozenset[int], ...]
     cotangents: dict[int, list[tuple[int, ...]]]
 
+    def of_pass(self, number: int) -> tuple[list[tuple[int, ...]] | None, frozenset[int]]:
+        """Return the slots whose cotangents end with the steps of a backward pass, and the VJPs that do."""
+        return self.cotangents[number], self.vjps[number]
+
 
 PULL = -1
 
@@ -223,8 +227,9 @@ def _run_steps(
         elif isinstance(step, Alias):
             env[step.out] = env[step.source]
         elif isinstance(step, Gradient):
-            ends = () if lifetimes is None else (lifetimes.cotangents[number], lifetimes.vjps[number])
-            env.update(zip(step.outs, _run_backward(step, steps, env, vjp_fns, executor, *ends), strict=True))
+            drops, last = (None, frozenset[int]()) if lifetimes is None else lifetimes.of_pass(number)
+            gradients = _run_backward(step, steps, env, vjp_fns, executor, drops, last)
+            env.update(zip(step.outs, gradients, strict=True))
         else:
             outs = executor.checkpoint(_checkpoint_body(step, executor), [env[slot] for slot in step.ins])
             env.update(zip(step.outs, outs, strict=True))
