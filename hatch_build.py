@@ -1,4 +1,4 @@
-"""Puts the stub files and the compiled handlers of oneDNN into the wheel.
+"""Puts the stub files, the kernels of common operators and the compiled handlers of oneDNN into the wheel.
 
 Without a C compiler, or elsewhere than on Linux, there are no handlers and the wheel is pure.
 """
@@ -21,7 +21,7 @@ _OLDEST = (2, 17)  # glibc of manylinux2014
 
 
 def _compiler(root: Path) -> ModuleType:
-    """The module that compiles; dualmx itself cannot be imported here, since JAX is not installed."""
+    """The module that compiles; importing dualmx here would take its settings from the environment."""
     spec = importlib.util.spec_from_file_location("build_handlers", root / _FOLDER / "build.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -42,14 +42,26 @@ class Hook(BuildHookInterface):
         """Make everything beside the source, where editable installations look for it as well."""
         self._write_stubs()
         build_data["artifacts"].append("/dualmx/**/*.pyi")
+        self._trace_operators()
+        build_data["artifacts"].append("/dualmx/op/shipped_traces.json")
         self._compile(build_data)
 
-    def _write_stubs(self) -> None:
+    def _run_tool(self, name: str, **pipes: Any) -> None:
         # In a process of its own, which imports dualmx, with none of its settings.
         ours = ("DMLC_", "DUALMX_", "MXNET_")
         environment = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
-        command = [sys.executable, str(Path(self.root, "dualmx", "tools", "stubs.py"))]
-        subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+        command = [sys.executable, str(Path(self.root, "dualmx", "tools", f"{name}.py"))]
+        subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL, **pipes)
+
+    def _write_stubs(self) -> None:
+        self._run_tool("stubs")
+
+    def _trace_operators(self) -> None:
+        try:
+            self._run_tool("traces", stderr=subprocess.PIPE)
+        except subprocess.SubprocessError as e:
+            said = (getattr(e, "stderr", None) or b"").decode(errors="replace")
+            self.app.display_warning(f"operators are traced when they are first used: {e}\n{said}")
 
     def _compile(self, build_data: dict[str, Any]) -> None:
         compiler = _compiler(Path(self.root))

@@ -16,6 +16,7 @@ from ..core.dtypes import is_dtype, is_float
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from .schema import AUX, TENSOR, UNTYPED, Axes, Input, ParamField, read_schema, to_floats
 from .shape_functions import Results, ShapeFunctions
+from .symbolic_sizes import Avals
 from .traits import NO_TRAITS, StorageRule, Traits
 
 
@@ -315,6 +316,9 @@ class Call:
     def apply(self, inputs: Sequence[Any], key: Any = None, runtime: Sequence[Any] = ()) -> tuple[Any, ...]:
         """Run the body on JAX values; returns outputs, then next auxiliary values if this call writes them."""
         kw = dict(self.static)
+        for name, (at, axis) in self.op.traits.stated_sizes.items():
+            if kw[name] == _STATED:
+                kw[name] = inputs[at].shape[axis]
         if self.n_runtime:
             kw.update(self._runtime_keywords(runtime or self.op.runtime_values(self.params)))
         if self.op.has_key:
@@ -344,10 +348,30 @@ class Call:
             for n in self.op.runtime
         }
 
+    def without_stated_sizes(self, avals: Avals) -> Call:
+        """Return the call that takes from its inputs the sizes that parameters of this one repeat, if they do.
+
+        One trace of it serves for all such parameters: to a trace they would be numbers.
+        """
+        stated = self.op.traits.stated_sizes
+        if not stated:
+            return self
+        for name, (at, axis) in stated.items():
+            if at >= len(avals) or axis >= len(avals[at][0]) or avals[at][0][axis] != self.params[name]:
+                return self
+        return self.op.bind({**self.params, **dict.fromkeys(stated, _STATED)}, self.train)
+
     def infer(self, avals: tuple[Any, ...]) -> Results:
         """Shapes and dtypes of all results for inputs given as `(shape, dtype)` pairs; cached; raises `MXNetError`."""
         got = self.avals.get(avals)
         if got is None:
+            plain = self.without_stated_sizes(avals)
+            if plain is not self:
+                try:
+                    got = self.avals[avals] = plain.infer(avals)
+                    return got
+                except MXNetError:
+                    pass  # it is told below with the parameters as they were given
             self.check_dtypes(avals)
             rates = [jax.ShapeDtypeStruct((), np.float32)] * self.n_runtime
             keys = [key_aval()] if self.op.has_key else []
@@ -456,6 +480,8 @@ def _bound(name: str, params: dict[str, Any], train: bool) -> Call:
     """The call that a pickle stands for: the one that this process has interned."""
     return get_op(name).bind(params, train)
 
+
+_STATED = 0  # stands for a parameter that repeats a size of an input
 
 _TYPE_NAMES = {int: "int", float: "float", bool: "boolean", str: "string"}
 

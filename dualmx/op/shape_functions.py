@@ -20,7 +20,16 @@ from .symbolic_sizes import (
     size_source,
     trace_symbolically,
 )
-from .trace_store import decode_dtype, describe_refusal, encode_dtype, key_of, read_fields, store
+from .trace_store import (
+    decode_dtype,
+    decode_refinement,
+    describe_refusal,
+    encode_dtype,
+    encode_pattern,
+    key_of,
+    read_fields,
+    store,
+)
 
 Results = tuple[tuple[tuple[int, ...], np.dtype], ...]
 Body = Callable[[list[Any]], Any]
@@ -75,7 +84,7 @@ class ShapeFunctions:
             self._by_pattern[pattern] = None
             return None
         if self._call is not None and (key := key_of(self._call, pattern)) is not None:
-            _keep(key, traced.guards, traced.result)
+            _keep(key, pattern, traced.guards, traced.result)
         shapes = shape_function(traced.names, rows_of(traced.result))
         known.append((guard_function(traced.names, traced.guards), shapes))
         return shapes(sizes)
@@ -97,15 +106,15 @@ def shape_function(names: Sequence[str], rows: Sequence[Row]) -> Callable[[tuple
 # -- between processes
 
 
-def encode_shapes(guards: Sequence[str], results: Iterable[Any]) -> Data:
-    """Return the shapes of abstract results, which hold under guards, as data."""
+def encode_shapes(pattern: Pattern, guards: Sequence[str], results: Iterable[Any]) -> Data:
+    """Return the shapes of abstract results, which hold for a pattern under guards, as data."""
     rows = [[[encode_expression(n) for n in shape], encode_dtype(dtype)] for shape, dtype in rows_of(results)]
-    return {"guards": [encode_expression(g) for g in guards], "results": rows}
+    return {"pattern": encode_pattern(pattern), "guards": [encode_expression(g) for g in guards], "results": rows}
 
 
-def _keep(key: str, guards: Sequence[str], results: Iterable[Any]) -> None:
+def _keep(key: str, pattern: Pattern, guards: Sequence[str], results: Iterable[Any]) -> None:
     try:
-        store.add(key, {"shapes": encode_shapes(guards, results)})
+        store.add(key, {"shapes": encode_shapes(pattern, guards, results)})
     except FormatError as e:
         describe_refusal(key, e)
 
@@ -115,16 +124,20 @@ def read_shapes(call: Any, pattern: Pattern, sizes: tuple[int, ...]) -> list[tup
     key = key_of(call, pattern)
     if key is None:
         return []
-    names, found = names_of_sizes(len(sizes)), []
+    found = []
     try:
-        for variant in store.read(key).get("shapes", [])[:_MAX_VARIANTS]:
-            guards, results = read_fields(variant, guards=list, results=list)
+        for variant in store.read(key).get("shapes", []):
+            stored_pattern, guards, results = read_fields(variant, pattern=list, guards=list, results=list)
+            which = decode_refinement(stored_pattern, pattern)
+            if which is None or len(found) == _MAX_VARIANTS:
+                continue
+            names = names_of_sizes(len(which))
             reader = SourceReader(names)
             rows = [([reader.expression(n) for n in shape], decode_dtype(dtype)) for shape, dtype in results]
             if len(rows) != call.n_results:
                 raise FormatError(f"{len(rows)} results")
-            guard = guard_function(names, [reader.expression(g) for g in guards])
-            shapes = shape_function(names, rows)
+            guard = of_sizes(guard_function(names, [reader.expression(g) for g in guards]), which)
+            shapes = of_sizes(shape_function(names, rows), which)
             if guard(sizes):
                 shapes(sizes)
             found.append((guard, shapes))
@@ -132,3 +145,8 @@ def read_shapes(call: Any, pattern: Pattern, sizes: tuple[int, ...]) -> list[tup
         describe_refusal(key, e)
         return []
     return found
+
+
+def of_sizes(function: Callable[[tuple[int, ...]], Any], which: tuple[int, ...]) -> Callable[[tuple[int, ...]], Any]:
+    """Return a function of sizes as one of others, of which it takes those of some numbers."""
+    return lambda sizes: function(tuple([sizes[i] for i in which]))

@@ -44,6 +44,26 @@ def pattern_of(avals: Avals) -> tuple[Pattern, tuple[int, ...]]:
     return tuple(rows), tuple(numbers)
 
 
+def refinement(fine: Pattern, coarse: Pattern) -> tuple[int, ...] | None:
+    """Return which of the sizes of `coarse` each of `fine` is, where sizes of `fine` may be equal by chance.
+
+    What was traced for the finer pattern serves for the other if its guards hold; None if it has other sizes.
+
+    Example:
+        >>> f = np.dtype("float32")
+        >>> refinement((((-1, -2), f), ((-2, -3), f)), (((-1, -2), f), ((-2, -1), f)))
+        (0, 1, 0)
+    """
+    found: dict[int, int] = {}
+    for (a, kind), (b, other) in zip(fine, coarse, strict=True):
+        if len(a) != len(b) or kind != other:
+            return None
+        for p, q in zip(a, b, strict=True):
+            if p != q if p >= 0 or q >= 0 else found.setdefault(p, q) != q:
+                return None
+    return tuple([-1 - found[-1 - k] for k in range(len(found))])
+
+
 class SymbolicTrace(NamedTuple):
     """What a body gave for symbols.
 
@@ -168,7 +188,7 @@ def _install_decisions() -> None:
         result = now.value(self) == now.value(other)
         if result and not is_symbolic:
             now.require_equal(self, int(other))
-        elif result or not _always_differ(self, other, is_symbolic):
+        elif result or is_symbolic or other > 1 or self._to_var() is None:  # a symbol is no 0 and no 1
             now.require(f"({size_source(self)}) {'==' if result else '!='} ({size_source(other)})")
         return result
 
@@ -208,13 +228,6 @@ def _install_decisions() -> None:
     for name in ("max", "rmax", "min", "rmin"):
         setattr(_dim_expr, name, deciding(getattr(_dim_expr, name), "max" in name))
     _dim_expr.__int__, _dim_expr.__index__, _dim_expr.__eq__, _dim_expr.__bool__ = to_int, to_index, equals, truth
-
-
-def _always_differ(size: Any, other: Any, is_symbolic: bool) -> bool:
-    """True for two symbols, whose sizes are different ones, and for a symbol and what no symbol stands for."""
-    if size._to_var() is None:
-        return False
-    return other._to_var() is not None if is_symbolic else other < 2
 
 
 def size_source(size: Any) -> str:

@@ -1,14 +1,17 @@
 """What traces of operators gave, kept on disk between processes.
 
-There is a file for each call and pattern of sizes. It holds data, which readers verify: nothing of a file is evaluated.
-Names of files follow from the versions of dualmx, JAX and NumPy and from the sources of operators and kernels, so that
-an edited operator is traced anew. Without a usable file one traces, as the first process did.
+There is a file for each call, dtypes and ranks, with what was traced for patterns of sizes. It holds data, which
+readers verify: nothing of a file is evaluated. Names of files follow from the versions of JAX and NumPy and from the
+sources of operators and kernels, so that an edited operator is traced anew. Entries of common operators come with the
+package; they are programs on NumPy arrays, right with any version. Without an entry one traces, as the first process
+did.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import json
 import logging
 import math
@@ -26,10 +29,11 @@ import numpy as np
 
 from ..core import knobs
 from .stored_source import FormatError
-from .symbolic_sizes import Pattern
+from .symbolic_sizes import Pattern, refinement
 
 _logger = logging.getLogger(__name__)
 PACKAGE = Path(__file__).parents[1]
+SHIPPED = Path(__file__).with_name("shipped_traces.json")  # a product of the build
 _SOURCES = ("op", "compile/cpu/kernels", "core/dtypes.py", "graph/vjp.py")
 _OPERATORS = f"{__package__}.defs."
 # Settings of JAX that change what a body computes.
@@ -112,15 +116,21 @@ def _sizes(data: Any) -> tuple[int, ...]:
 
 @cache
 def source_digest() -> str:
-    """Return what stands for the versions and sources that a trace follows from."""
+    """Return what stands for the sources that a trace follows from."""
     return digest_of(_source_files())
 
 
+@cache
+def _folder_name() -> str:
+    """Return what stands for the sources and the versions in use."""
+    versions = [f"{module.__name__} {module.__version__}" for module in (jax, np, ml_dtypes)]
+    text = "\n".join([source_digest(), *versions])
+    return hashlib.blake2b(text.encode(), digest_size=_CHECKSUM_BYTES).hexdigest()
+
+
 def digest_of(paths: Iterable[Path]) -> str:
-    """Return what stands for the versions in use and the contents of files."""
+    """Return what stands for the contents of files and the settings of JAX."""
     found = hashlib.blake2b(digest_size=_CHECKSUM_BYTES)
-    for module in (jax, np, ml_dtypes):
-        found.update(f"{module.__name__} {module.__version__}\n".encode())
     for name in _SETTINGS:
         found.update(f"{name} {jax.config.values.get(name)}\n".encode())
     for path in paths:
@@ -137,7 +147,7 @@ def _source_files() -> Iterator[Path]:
 
 
 def key_of(call: Any, pattern: Pattern) -> str | None:
-    """Return a text that names a `Call` and a pattern in every process, None if there is none.
+    """Return a text that names a `Call`, dtypes and ranks in every process, None if there is none.
 
     Only operators of the package have one: of others no source is known.
     """
@@ -145,7 +155,7 @@ def key_of(call: Any, pattern: Pattern) -> str | None:
         return None
     try:
         params = [f"{name}={_canonical(value)}" for name, value in sorted(call.static.items())]
-        inputs = [f"{encode_dtype(dtype)}{list(row)}" for row, dtype in pattern]
+        inputs = [f"{encode_dtype(dtype)}[{','.join(str(n) if n >= 0 else '' for n in row)}]" for row, dtype in pattern]
     except FormatError:
         return None
     runtime = [f"{n}[{len(call.params[n]) if call.op.params[n].vector else ''}]" for n in call.op.runtime]
@@ -162,6 +172,24 @@ def _canonical(value: Any) -> str:
     raise FormatError(repr(value)[:200])
 
 
+def encode_pattern(pattern: Pattern) -> Any:
+    """Return a pattern as data, without the dtypes, which are in the key."""
+    return [list(row) for row, _ in pattern]
+
+
+def decode_refinement(data: Any, pattern: Pattern) -> tuple[int, ...] | None:
+    """Return which sizes of a pattern are those of a stored one; see `refinement`."""
+    if type(data) is not list or len(data) != len(pattern):
+        raise FormatError(repr(data)[:200])
+    for row in data:
+        if type(row) is not list or not all(type(n) is int for n in row):
+            raise FormatError(repr(row)[:200])
+    numbers = dict.fromkeys(n for row in data for n in row if n < 0)
+    if list(numbers) != [-1 - k for k in range(len(numbers))]:
+        raise FormatError(repr(data)[:200])
+    return refinement(tuple((tuple(row), dtype) for row, (_, dtype) in zip(data, pattern, strict=True)), pattern)
+
+
 # -- files
 
 
@@ -176,8 +204,14 @@ class TraceStore:
         """Return what is known of a key; empty if nothing is. It is not verified yet."""
         found = self._entries.get(key)
         if found is None:
-            path = self._path(key)
-            found = self._entries[key] = (read_entry(path, key) if path is not None else None) or {}
+            found = self._entries[key] = self._from_files(self._path(key), key)
+        return found
+
+    def _from_files(self, path: Path | None, key: str) -> Entry:
+        found = _shipped().read(key)
+        for part, values in ((read_entry(path, key) if path is not None else None) or {}).items():
+            known = found.setdefault(part, [])
+            known += [v for v in values if v not in known]
         return found
 
     def add(self, key: str, parts: dict[str, Any]) -> None:
@@ -185,7 +219,7 @@ class TraceStore:
         with self._lock:
             path = self._path(key)
             # Another process may have added to it meanwhile; what is lost by writing at once is traced again.
-            entry = (read_entry(path, key) if path is not None else None) or self._entries.get(key) or {}
+            entry = self._from_files(path, key) if path is not None else self.read(key)
             for part, value in parts.items():
                 known = entry.setdefault(part, [])
                 if value not in known:
@@ -202,15 +236,69 @@ class TraceStore:
         folder = knobs.CACHE.read()
         if not folder:
             return None
-        name = hashlib.blake2b(key.encode(), digest_size=_CHECKSUM_BYTES).hexdigest()
-        return Path(os.path.expanduser(folder), "traces", source_digest(), f"{name}.json")
+        return Path(os.path.expanduser(folder), "traces", _folder_name(), f"{_name_of(key)}.json")
 
 
-def read_entry(path: Path, key: str) -> Entry | None:
-    """Return the entry of a file, None if it is missing or damaged, or belongs to another key."""
+class Shipped:
+    """The entries of common operators in one file, which was made with the package.
+
+    Its first line is a JSON object: the digest of the sources, and where the entry of each key is.
+
+    Args:
+        path: the file; without it, or if it is of other sources, there are no entries.
+    """
+
+    def __init__(self, path: Path):
+        self._path = path
+        self._places: dict[str, Any] = {}
+        self._start = 0
+        try:
+            with open(path, "rb") as file:
+                line = file.readline(MAX_FILE_BYTES)
+            head = json.loads(line)
+            digest, places = read_fields(head, sources=str, places=dict)
+            if digest != source_digest():
+                raise FormatError("it was made from other sources")
+            self._places, self._start = places, len(line)
+        except FileNotFoundError:
+            pass
+        except (FormatError, OSError, ValueError, RecursionError) as e:
+            _logger.debug("%s is not used: %s", path, e)
+
+    def read(self, key: str) -> Entry:
+        """Return the entry of a key, empty if there is none."""
+        place = self._places.get(_name_of(key)) if self._places else None
+        if type(place) is not list or len(place) != 2 or not all(type(n) is int and n >= 0 for n in place):
+            return {}
+        return read_entry(self._path, key, self._start + place[0], place[1]) or {}
+
+    @staticmethod
+    def write(path: Path, folder: Path) -> int:
+        """Write the file of the entries of a cache's folder; returns how many they are."""
+        files = sorted(Path(folder, "traces", _folder_name()).glob("*.json"))
+        texts = [file.read_bytes() for file in files]
+        starts = itertools.accumulate(map(len, texts), initial=0)
+        places = {file.stem: [start, len(text)] for file, text, start in zip(files, texts, starts, strict=False)}
+        head = json.dumps({"sources": source_digest(), "places": places}, separators=(",", ":")).encode()
+        path.write_bytes(head + b"\n" + b"".join(texts))
+        return len(files)
+
+
+@cache
+def _shipped() -> Shipped:
+    return Shipped(SHIPPED)
+
+
+def _name_of(key: str) -> str:
+    return hashlib.blake2b(key.encode(), digest_size=_CHECKSUM_BYTES).hexdigest()
+
+
+def read_entry(path: Path, key: str, start: int = 0, length: int = MAX_FILE_BYTES + 1) -> Entry | None:
+    """Return the entry of a part of a file, None if it is missing or damaged, or belongs to another key."""
     try:
         with open(path, "rb") as file:
-            raw = file.read(MAX_FILE_BYTES + 1)
+            file.seek(start)
+            raw = file.read(min(length, MAX_FILE_BYTES + 1))
     except OSError:
         return None
     try:
@@ -267,6 +355,6 @@ def describe_refusal(key: str, problem: Exception) -> None:
 store = TraceStore()
 
 __all__ = [
-    "TraceStore", "decode_constant", "decode_dtype", "describe_refusal", "encode_constant", "encode_dtype", "key_of",
-    "read_fields", "store",
+    "Shipped", "TraceStore", "decode_constant", "decode_dtype", "decode_refinement", "describe_refusal",
+    "encode_constant", "encode_dtype", "encode_pattern", "key_of", "read_fields", "store",
 ]  # fmt: skip

@@ -143,6 +143,7 @@ class Traits:
         float32_parameters: its parameters stay float32 beside 16-bit data.
         layer: what it is to users who look at a network.
         quantized: its form on 8-bit integers.
+        stated_sizes: parameters that repeat a size, by name: of which input, along which axis.
         has_named_output: MXNet calls its first output "output" in calibration; that of others has a number.
     """
 
@@ -165,6 +166,7 @@ class Traits:
     float32_parameters: bool = False
     layer: Layer | None = None
     quantized: Quantized | None = None
+    stated_sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     has_named_output: bool = False
 
 

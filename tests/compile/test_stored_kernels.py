@@ -12,11 +12,12 @@ import pytest
 from dualmx.compile.cpu.kernels import kernel as kernels
 from dualmx.compile.cpu.kernels.codegen import Unsupported
 from dualmx.compile.cpu.kernels.kernel import kernel_for
+from dualmx.core.errors import MXNetError
 from dualmx.op import shape_functions, trace_store
 from dualmx.op.registry import OPS, Call
 from dualmx.op.shape_functions import read_shapes
 from dualmx.op.stored_source import FormatError, SourceReader, encode_expression, encode_functions
-from dualmx.op.symbolic_sizes import define, pattern_of
+from dualmx.op.symbolic_sizes import define, guard_function, pattern_of, trace_symbolically
 from tests import jobs
 from tests.compile.test_kernels import COMMON, WITHOUT_KERNEL
 from tests.op.samples import Sample, all_samples
@@ -29,12 +30,14 @@ def forget() -> None:
     """Know of kernels what a new process knows."""
     kernels._kernels.clear()
     trace_store.store.forget()
+    trace_store._shipped.cache_clear()
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A cache of its own, and nothing known."""
+    """A cache of its own, and nothing known, not what came with the package either."""
     monkeypatch.setenv("DUALMX_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(trace_store, "SHIPPED", tmp_path / "none")
     forget()
     yield tmp_path
     forget()
@@ -75,7 +78,9 @@ def compare(name: str) -> None:
     call, arrays = call_of(sample), [np.asarray(a) for a in sample.arrays]
     if call.joint or call.op.dynamic:
         return
-    pattern, sizes = pattern_of([(a.shape, a.dtype) for a in arrays])
+    avals = tuple((a.shape, a.dtype) for a in arrays)
+    pattern, sizes = pattern_of(avals)
+    plain = call.without_stated_sizes(avals)
     differentiable = tuple(k for k in sample.smooth if arrays[k].dtype.kind == "f")
     for wrt in dict.fromkeys([(), differentiable]):
         made, wanted = computed(call, wrt, arrays)
@@ -83,7 +88,7 @@ def compare(name: str) -> None:
         with pytest.MonkeyPatch.context() as patch:
             forbid_traces(patch)
             read, found = computed(call, wrt, arrays)
-            shapes = next(shapes for guard, shapes in read_shapes(call, pattern, sizes) if guard(sizes))
+            shapes = next(shapes for guard, shapes in read_shapes(plain, pattern, sizes) if guard(sizes))
         assert [v.tobytes() for v in found] == [v.tobytes() for v in wanted]
         assert read[3:] == made[3:]
         assert list(shapes(sizes)) == [(v.shape, v.dtype) for v in wanted[: made.n_results]]
@@ -257,6 +262,9 @@ HOSTILE = {
     "bad base64": replaced("constants", value={"c0": {"array": "%%%%", "of": "float32", "shape": [1]}}),
     "an unknown dtype": replaced("constants", value={"c0": {"dtype": "object"}}),
     "an unknown constant": replaced("constants", value={"c0": {"Popen": {"args": "true"}}}),
+    "a pattern that is code": replaced("pattern", value=[["exit()", -1], [-2, -3]]),
+    "a pattern of another rank": replaced("pattern", value=[[-1, -2]]),
+    "a pattern without its first size": replaced("pattern", value=[[-1, -2], [-2, -4]]),
     "more fields": replaced("source", value="exit()"),
     "no kernel": lambda entry: entry.update({KERNEL: ["exit()"]}),
 }
@@ -349,3 +357,82 @@ def test_functions_in_functions_are_kept():
     read = "\n".join(SourceReader((), ["d0"]).function(data, ("run",)))
     function, size = define(read, "run", {"np": np})((3,), 4)
     assert (function(1), size) == ((5,), 3)
+
+
+def test_a_kernel_for_different_sizes_serves_for_equal_ones(folder, monkeypatch):
+    made_once()
+    square = [np.arange(16, dtype=FLOAT).reshape(4, 4) for _ in range(2)]
+    forget()
+    with monkeypatch.context() as patch:
+        forbid_traces(patch)
+        _, found = computed(OPS["dot"].call(False), (0, 1), square)
+    np.testing.assert_array_equal(found[0], square[0] @ square[1])
+
+
+def test_what_asked_whether_sizes_differ_does_not_serve_for_equal_ones(folder):
+    def body(specs):
+        a, b = specs
+        return (a,) if a.shape == b.shape else (b,)
+
+    different = [((2, 3), FLOAT), ((4, 3), FLOAT)]
+    trace = trace_symbolically(body, *pattern_of(different))
+    guard = guard_function(trace.names, trace.guards)
+    assert guard((5, 6, 7)) and not guard((5, 6, 5))
+
+
+@pytest.mark.parametrize("name", ["FullyConnected", "Convolution", "Embedding", "RNN"])
+def test_one_trace_serves_for_all_parameters_that_repeat_a_size(name, folder, monkeypatch):
+    sample = all_samples()[name][0]
+    call, arrays = call_of(sample), [np.asarray(a) for a in sample.arrays]
+    avals = tuple((a.shape, a.dtype) for a in arrays)
+    plain = call.without_stated_sizes(avals)
+    assert plain is not call and plain is OPS[name].bind({**plain.params}, plain.train)
+    assert plain.infer(avals) == call.infer(avals)
+    stated = {n: call.params[n] + 1 for n in OPS[name].traits.stated_sizes}
+    other = OPS[name].bind({**call.params, **stated}, call.train)
+    assert other.without_stated_sizes(avals) is other
+
+
+def test_a_wrong_parameter_that_repeats_a_size_is_told_as_it_was_given():
+    call = OPS["FullyConnected"].call(False, num_hidden=3)
+    with pytest.raises(MXNetError, match="num_hidden=3"):
+        call.infer((((2, 5), FLOAT), ((3, 4), FLOAT), ((3,), FLOAT)))
+
+
+def ship(folder: Path, monkeypatch) -> Path:
+    """Put what a folder holds into a file as it comes with the package, and empty the folder."""
+    path = folder / "shipped.json"
+    assert trace_store.Shipped.write(path, folder) == 1
+    file_of(folder / "traces").unlink()
+    monkeypatch.setattr(trace_store, "SHIPPED", path)
+    forget()
+    return path
+
+
+def test_what_comes_with_the_package_is_used(folder, monkeypatch):
+    call, arrays, wanted = made_once()
+    ship(folder, monkeypatch)
+    forbid_traces(monkeypatch)
+    assert [v.tobytes() for v in computed(call, (0, 1), arrays)[1]] == wanted
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda raw: raw.replace(trace_store.source_digest().encode(), b"0" * 32),
+        lambda raw: raw[:-20],
+        lambda raw: raw[:40],
+        lambda raw: b"",
+        lambda raw: raw.replace(b":[0,", b":[-1,"),
+        lambda raw: raw.replace(b":[0,", b":[9,"),
+    ],
+)
+def test_a_damaged_file_of_the_package_is_not_used(damage, folder, monkeypatch):
+    call, arrays, wanted = made_once()
+    path = ship(folder, monkeypatch)
+    damaged = damage(path.read_bytes())
+    assert damaged != path.read_bytes()
+    path.write_bytes(damaged)
+    forget()
+    assert not trace_store.store.read(trace_store.key_of(call, pattern_of(AVALS)[0]))
+    assert [v.tobytes() for v in computed(call, (0, 1), arrays)[1]] == wanted

@@ -135,6 +135,7 @@ def _add_bias(y: jax.Array, bias: jax.Array | None, last: bool) -> jax.Array:
         keeps_result=True,
         has_named_output=True,
         layer=Layer.CONVOLUTION,
+        stated_sizes={"num_filter": (1, 0)},
         quantized=Quantized(
             "_contrib_quantized_conv",
             starts=True,

@@ -40,6 +40,7 @@ def _inputs(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, 
         keeps_result=True,
         has_named_output=True,
         layer=Layer.DENSE,
+        stated_sizes={"num_hidden": (1, 0)},
         quantized=Quantized("_contrib_quantized_fully_connected", starts=True, is_wide=True),
     ),
 )

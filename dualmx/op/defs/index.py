@@ -510,6 +510,7 @@ def _look_up(data: jax.Array, weight: jax.Array, want: tuple[int, int]) -> jax.A
         StorageRule.TABLE_LOOKUP,
         is_lookup=True,
         layer=Layer.EMBEDDING,
+        stated_sizes={"input_dim": (1, 0), "output_dim": (1, 1)},
         quantized=Quantized("_contrib_quantized_embedding", is_table=True, data_inputs=0),
     ),
 )

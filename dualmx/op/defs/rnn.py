@@ -15,7 +15,7 @@ from ...core.errors import ArgumentError
 from ..registry import op
 from ..schema import ABSENT, Fraction, Ignored, Key, Positive, Tensor, Train, UntypedTensor, When
 from ..spatial import check_float, check_shape, known, widen
-from ..traits import KEPT_RESULT
+from ..traits import Traits
 
 Step = Callable[[jax.Array, jax.Array, jax.Array, Any], tuple[jax.Array, Any]]
 _GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
@@ -166,7 +166,7 @@ def _complete(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int
     outputs=lambda p: 1 + (p.state_outputs and (2 if p.mode == "lstm" else 1)),
     output_names=("output", "state_output", "statecell_output"),
     complete=_complete,
-    traits=KEPT_RESULT,
+    traits=Traits(keeps_result=True, stated_sizes={"state_size": (2, 2)}),
 )
 def RNN(
     data: Tensor,

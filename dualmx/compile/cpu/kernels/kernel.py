@@ -26,13 +26,23 @@ from ....op.symbolic_sizes import (
     pattern_of,
     trace_symbolically,
 )
-from ....op.trace_store import decode_constant, describe_refusal, encode_constant, key_of, read_fields, store
+from ....op.trace_store import (
+    decode_constant,
+    decode_refinement,
+    describe_refusal,
+    encode_constant,
+    encode_pattern,
+    key_of,
+    read_fields,
+    store,
+)
 from . import primitives
 from .codegen import SourceWriter, Unsupported
 
 Sizes = tuple[int, ...]
 _KEY = ((2,), np.dtype(np.uint32))
 _SCALAR = ((), np.dtype(np.float32))
+_MAX_STORED = 8  # kernels that are read for one pattern
 
 
 class Work(NamedTuple):
@@ -89,8 +99,9 @@ class _Traces(NamedTuple):
     floating: tuple[int, ...]
 
 
-# None for what has no kernel. Calls are interned, and so are these.
-_kernels: dict[tuple[Call, tuple[int, ...] | None, Pattern], list[Kernel | None]] = {}
+# Kernels, with which of the sizes each takes; None for what has none. Calls are interned, and so are these.
+_Known = list[tuple[Kernel, tuple[int, ...]] | None]
+_kernels: dict[tuple[Call, tuple[int, ...] | None, Pattern], _Known] = {}
 
 
 def kernel_for(call: Call, wrt: tuple[int, ...], avals: Avals) -> tuple[Kernel, Sizes]:
@@ -101,21 +112,24 @@ def kernel_for(call: Call, wrt: tuple[int, ...], avals: Avals) -> tuple[Kernel, 
         MXNetError: the call does not take these inputs.
     """
     pattern, sizes = pattern_of(avals)
+    call = call.without_stated_sizes(avals)
     key = (call, wrt or None, pattern)
     known = _kernels.get(key)
     if known is None:
         known = _kernels.setdefault(key, [*_stored_kernels(call, wrt, pattern, sizes)])
-    for kernel in known:
-        if kernel is None:
+    for found in known:
+        if found is None:
             raise Unsupported(call.op.name)
-        if kernel.guard(sizes):
-            return kernel, sizes
+        kernel, which = found
+        own = tuple([sizes[i] for i in which])
+        if kernel.guard(own):
+            return kernel, own
     try:
         kernel = _make_kernel(call, wrt, avals, pattern, sizes)
     except Unsupported:
         known.append(None)
         raise
-    known.append(kernel)
+    known.append((kernel, tuple(range(len(sizes)))))
     return kernel, sizes
 
 
@@ -150,7 +164,7 @@ def _make_kernel(call: Call, wrt: tuple[int, ...], avals: Avals, pattern: Patter
         trace = SymbolicTrace(traces, names, guards, frozenset(range(len(sizes))))
     written = _write(trace)
     if (key := key_of(call, pattern)) is not None:
-        _keep(key, wrt, written, trace)
+        _keep(key, pattern, wrt, written, trace)
     return written.kernel(names_of_sizes(len(sizes)))
 
 
@@ -207,47 +221,54 @@ def _part(wrt: tuple[int, ...]) -> str:
     return f"kernels {list(wrt)}"
 
 
-def _keep(key: str, wrt: tuple[int, ...], written: _KernelSource, trace: SymbolicTrace) -> None:
+def _keep(key: str, pattern: Pattern, wrt: tuple[int, ...], written: _KernelSource, trace: SymbolicTrace) -> None:
     """Keep a kernel, and with it the shapes of its results, for later processes."""
     try:
         data = {
+            "pattern": encode_pattern(pattern),
             "guards": [encode_expression(g) for g in written.guards],
             "functions": encode_functions(written.source),
             "constants": {name: encode_constant(value) for name, value in written.constants.items()},
             "n_results": written.n_results,
             "floating": list(written.floating),
         }
-        shapes = encode_shapes(trace.guards, trace.result.forward.out_avals[: written.n_results])
+        shapes = encode_shapes(pattern, trace.guards, trace.result.forward.out_avals[: written.n_results])
     except FormatError as e:
         describe_refusal(key, e)
     else:
         store.add(key, {"shapes": shapes, _part(wrt): data})
 
 
-def _stored_kernels(call: Call, wrt: tuple[int, ...], pattern: Pattern, sizes: Sizes) -> list[Kernel]:
+def _stored_kernels(call: Call, wrt: tuple[int, ...], pattern: Pattern, sizes: Sizes) -> _Known:
     """Return the kernels of a call that earlier processes kept, if they can be used."""
     key = key_of(call, pattern)
     if key is None:
         return []
-    names, n_args, found = names_of_sizes(len(sizes)), len(pattern) + call.n_runtime + call.n_keys, []
+    n_args = len(pattern) + call.n_runtime + call.n_keys
+    found: _Known = []
     try:
         for data in store.read(key).get(_part(wrt), []):
-            kernel = _read(data, names, n_args, len(wrt)).kernel(names)
+            stored_pattern, *fields = read_fields(
+                data, pattern=list, guards=list, functions=list, constants=dict, n_results=int, floating=list
+            )
+            which = decode_refinement(stored_pattern, pattern)
+            if which is None or len(found) == _MAX_STORED:
+                continue
+            names = names_of_sizes(len(which))
+            kernel = _read(fields, names, n_args, len(wrt)).kernel(names)
             if kernel.n_results != call.n_results:
                 raise FormatError(f"{kernel.n_results} results")
-            kernel.guard(sizes)
-            found.append(kernel)
+            kernel.guard(tuple([sizes[i] for i in which]))
+            found.append((kernel, which))
     except UNUSABLE as e:
         describe_refusal(key, e)
         return []
     return found
 
 
-def _read(data: Data, names: list[str], n_args: int, n_gradients: int) -> _KernelSource:
-    """Return the kernel that data stands for, whose functions take and return as many values as they must."""
-    guards, functions, constants, n_results, floating = read_fields(
-        data, guards=list, functions=list, constants=dict, n_results=int, floating=list
-    )
+def _read(fields: list[Data], names: list[str], n_args: int, n_gradients: int) -> _KernelSource:
+    """Return the kernel of stored fields, whose functions take and return as many values as they must."""
+    guards, functions, constants, n_results, floating = fields
     values = {name: decode_constant(value) for name, value in constants.items()}
     reader = SourceReader(values, names, _FUNCTIONS)
     lines = [reader.function(f, (name,)) for f, name in zip(functions, ("run", "pull"), strict=False)]
