@@ -239,7 +239,7 @@ class TraceStore:
         return Path(os.path.expanduser(folder), "traces", _folder_name(), f"{_name_of(key)}.json")
 
 
-class Shipped:
+class TraceFile:
     """The entries of common operators in one file, which was made with the package.
 
     Its first line is a JSON object: the digest of the sources, and where the entry of each key is.
@@ -285,8 +285,8 @@ class Shipped:
 
 
 @cache
-def _shipped() -> Shipped:
-    return Shipped(SHIPPED)
+def _shipped() -> TraceFile:
+    return TraceFile(SHIPPED)
 
 
 def _name_of(key: str) -> str:
@@ -355,6 +355,6 @@ def describe_refusal(key: str, problem: Exception) -> None:
 store = TraceStore()
 
 __all__ = [
-    "Shipped", "TraceStore", "decode_constant", "decode_dtype", "decode_refinement", "describe_refusal",
+    "TraceFile", "TraceStore", "decode_constant", "decode_dtype", "decode_refinement", "describe_refusal",
     "encode_constant", "encode_dtype", "encode_pattern", "key_of", "read_fields", "store",
 ]  # fmt: skip

@@ -166,10 +166,10 @@ def main() -> None:
         os.environ |= {"DUALMX_CACHE_DIR": folder, "DUALMX_TIER": "numpy", "JAX_PLATFORMS": "cpu"}
         path.unlink(missing_ok=True)
         import dualmx as mx
-        from dualmx.op.trace_store import Shipped
+        from dualmx.op.trace_store import TraceFile
 
         run(mx)
-        count = Shipped.write(path, Path(folder))
+        count = TraceFile.write(path, Path(folder))
     print(f"{path}: {count} entries, {path.stat().st_size / 2**20:.2f} MiB")
 
 

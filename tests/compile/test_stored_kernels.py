@@ -402,7 +402,7 @@ def test_a_wrong_parameter_that_repeats_a_size_is_told_as_it_was_given():
 def ship(folder: Path, monkeypatch) -> Path:
     """Put what a folder holds into a file as it comes with the package, and empty the folder."""
     path = folder / "shipped.json"
-    assert trace_store.Shipped.write(path, folder) == 1
+    assert trace_store.TraceFile.write(path, folder) == 1
     file_of(folder / "traces").unlink()
     monkeypatch.setattr(trace_store, "SHIPPED", path)
     forget()
