@@ -325,9 +325,7 @@ def _trace_freely(
         return found
     try:
         return _trace_once(body, pattern, sizes, frozenset(), True)
-    except MXNetError:
-        raise
-    except Exception as e:
+    except Exception as e:  # if the body refuses sizes of which some are numbers, those at hand decide
         raise NotSymbolic(str(e)) from None
 
 

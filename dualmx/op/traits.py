@@ -129,6 +129,7 @@ class Traits:
         is_cast: it changes the type only; the gradient of integers is the one that comes in.
         is_amp_cast: mixed precision inserts it, and files need not have it.
         combines_floats: it combines floats, and only the result is cut to `dtype`; integers have its gradient.
+        compares_values: its result says which of its inputs are one value of the program.
         is_lookup: it looks up rows, by ids that are its first input, of a table that is the second.
         is_window: it shows a box of its input.
         keeps_result: it takes long or makes something small, so its result is kept when others are made again.
@@ -152,6 +153,7 @@ class Traits:
     is_cast: bool = False
     is_amp_cast: bool = False
     combines_floats: bool = False
+    compares_values: bool = False
     is_lookup: bool = False
     is_window: bool = False
     keeps_result: bool = False

@@ -66,7 +66,7 @@ print(jax.numpy.ones(2).dtype, jax.numpy.arange(3).dtype)
 
 @pytest.mark.parametrize("level", [0, 1, 2, 3, 4])
 def test_debug_ladder(level):
-    _, said = python("-c", STEP, DUALMX_DEBUG=str(level), DUALMX_CACHE_DIR="")
+    _, said = python("-c", STEP, DUALMX_DEBUG=str(level), DUALMX_CACHE_DIR="", DUALMX_TIER="xla")
     found = {
         1: re.search(r"\[dualmx\] compiled 3 operations, .* ms .*<string>:7.*reason: the first program", said)
         and re.search(r"\[dualmx\] flush of \d+ steps, 2 results at <string>:7", said),

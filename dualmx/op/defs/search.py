@@ -419,7 +419,7 @@ def _npi_diag_indices_from(data: UntypedTensor) -> jax.Array:
     return jnp.broadcast_to(jnp.arange(data.shape[0], dtype=jnp.int64), (data.ndim, data.shape[0]))
 
 
-@op()
+@op(traits=Traits(compares_values=True))
 def _npi_share_memory(a: UntypedTensor, b: UntypedTensor) -> jax.Array:
     """Whether the two inputs are one value of the program; bool, ()."""
     return jnp.asarray(a is b)

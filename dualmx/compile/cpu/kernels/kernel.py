@@ -142,6 +142,8 @@ def _make_kernel(call: Call, wrt: tuple[int, ...], avals: Avals, pattern: Patter
     if call.joint or call.op.dynamic or any(_is_integer_dtype(avals[k][1]) for k in wrt):
         raise Unsupported(call.op.name)
     traits = call.op.traits
+    if traits.compares_values:
+        raise Unsupported(call.op.name)  # a kernel does not know where its inputs come from
     if (
         wrt
         and (traits.is_cast or traits.combines_floats)
