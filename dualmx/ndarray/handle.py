@@ -401,8 +401,19 @@ def invoke_out(call: Call, ins: Sequence[Handle], outs: Sequence[Handle], runtim
             assign(o, r, call.op.name)
         return
     tr, nx, _ = trace_call(call, ins, runtime)
+    if call.n_results == 1 and len(outs) == 1 and outs[0]._value.aval is nx.out.aval:
+        rebind(outs[0], tr, nx.out)
+    else:
+        _rebind_results(call, ins, outs, tr, nx.outs)
+    if engine.naive or (tr.exposed and not tr.state.has_collective):
+        flush(tr)
+
+
+def _rebind_results(
+    call: Call, ins: Sequence[Handle], outs: Sequence[Handle], tr: Trace, results: Sequence[Value]
+) -> None:
+    """Rename the outputs and the auxiliary inputs of a call to its results; what does not fit is cast."""
     n = call.n_outputs
-    results = nx.outs
     cast, same, values = [], [], []
     for o, v in zip(outs, results[:n], strict=False):
         x = o._meta
@@ -417,8 +428,6 @@ def invoke_out(call: Call, ins: Sequence[Handle], outs: Sequence[Handle], runtim
     rebind_all(same, tr, values)
     for o, made in cast:
         assign(o, made, call.op.name)
-    if engine.naive or (tr.exposed and not tr.state.has_collective):
-        flush(tr)
 
 
 def check_writable(a: Handle, what: str) -> None:
