@@ -248,6 +248,7 @@ def test_updates_take_over_the_memory_of_weights_and_states(name: str, arrays: i
     assert counters.kept_copies - before <= arrays  # while it is learned
 
 
+@pytest.mark.usefixtures("xla_tier")  # buffers are taken over
 def test_values_that_somebody_looks_at_stay_as_they_were() -> None:
     store = Store(range(1), True, lambda who: None, failed)
     updater = StoreUpdater(mx.optimizer.SGD(learning_rate=1.0, momentum=0.5), store)

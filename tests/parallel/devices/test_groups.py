@@ -59,11 +59,12 @@ def test_results_equal_those_of_one_context(req: str) -> None:
             np.testing.assert_allclose(placed[k][n], plain[k][n], rtol=1e-11, atol=1e-13, err_msg=n)
 
 
+@pytest.mark.usefixtures("xla_tier")  # whose results tell their devices
 def test_operators_and_their_arrays_are_where_their_group_is() -> None:
     seen: list[tuple[str, int]] = []
 
     class Note(Listener):
-        def executed(self, state, began, started, results) -> None:
+        def executed(self, state, began, started, results, how) -> None:
             devices = {d.id for r in results for d in r.devices()}
             step = state
             while step.parent is not None:

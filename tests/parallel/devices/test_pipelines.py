@@ -68,11 +68,12 @@ def test_gradients_equal_those_of_the_whole_batch(kind: str, hybridize: bool) ->
     assert before.shape == once.shape
 
 
+@pytest.mark.usefixtures("xla_tier")  # whose results tell their devices
 def test_passes_run_on_the_devices_of_their_stages() -> None:
     seen: list[tuple[int, int]] = []
 
     class Note(Listener):
-        def executed(self, state, began, started, results) -> None:
+        def executed(self, state, began, started, results, how) -> None:
             seen.extend((d.id, len(results)) for r in results if isinstance(r, jax.Array) for d in r.devices())
 
     pipe = parallel.Pipeline(stages(), [mx.cpu(1), mx.cpu(2), mx.cpu(3)], 3)
