@@ -46,11 +46,11 @@ class Hook(BuildHookInterface):
         build_data["artifacts"].append("/dualmx/op/shipped_traces.json")
         self._compile(build_data)
 
-    def _run_tool(self, name: str, **pipes: Any) -> None:
+    def _run_tool(self, name: str, *arguments: str, **pipes: Any) -> None:
         # In a process of its own, which imports dualmx, with none of its settings.
         ours = ("DMLC_", "DUALMX_", "MXNET_")
         environment = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
-        command = [sys.executable, str(Path(self.root, "dualmx", "tools", f"{name}.py"))]
+        command = [sys.executable, str(Path(self.root, "dualmx", "tools", f"{name}.py")), *arguments]
         subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL, **pipes)
 
     def _write_stubs(self) -> None:
@@ -58,7 +58,7 @@ class Hook(BuildHookInterface):
 
     def _trace_operators(self) -> None:
         try:
-            self._run_tool("traces", stderr=subprocess.PIPE)
+            self._run_tool("traces", "--unless-current", stderr=subprocess.PIPE)
         except subprocess.SubprocessError as e:
             said = (getattr(e, "stderr", None) or b"").decode(errors="replace")
             self.app.display_warning(f"operators are traced when they are first used: {e}\n{said}")

@@ -265,6 +265,11 @@ class TraceFile:
         except (FormatError, OSError, ValueError, RecursionError) as e:
             _logger.debug("%s is not used: %s", path, e)
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether the file is there and was made from these sources."""
+        return bool(self._places)
+
     def read(self, key: str) -> Entry:
         """Return the entry of a key, empty if there is none."""
         place = self._places.get(_name_of(key)) if self._places else None

@@ -1,7 +1,8 @@
 """Writes the kernels and shapes of common operators, which come with the package: `python -m dualmx.tools.traces`.
 
 With them the first process of a user traces no operator that is listed here. They are a product of the build and not
-under version control: the build hook runs this file in a process of its own. It trains small networks on NumPy arrays.
+under version control: the build hook runs this file in a process of its own, with `--unless-current`. It trains small
+networks on NumPy arrays.
 """
 
 from __future__ import annotations
@@ -159,9 +160,14 @@ def run(mx: Any) -> None:
             train(mx, net, nd.random.uniform(shape=(_SAMPLES, _CHANNELS, 9, 8)), optimizer=name, options=options)
 
 
-def main() -> None:
-    """Write the file."""
+def main(unless_current: bool = False) -> None:
+    """Write the file; if asked so, only if it is missing or of other sources."""
     path = ROOT / "dualmx" / "op" / "shipped_traces.json"
+    if unless_current and path.exists():
+        from dualmx.op.trace_store import TraceFile
+
+        if TraceFile(path).is_usable:
+            return
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {"DUALMX_CACHE_DIR": folder, "DUALMX_TIER": "numpy", "JAX_PLATFORMS": "cpu"}
         path.unlink(missing_ok=True)
@@ -175,4 +181,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
-    main()
+    main(unless_current="--unless-current" in sys.argv)
