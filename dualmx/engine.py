@@ -23,7 +23,7 @@ def set_bulk_size(size: int) -> int:
     size = integer("set_bulk_size", "size", size, 0)
     flush()
     before = engine.bulk_size
-    engine.bulk_size = engine.flush_after = engine.max_unrecorded_ops = max(1, size)
+    engine.set_bounds(max(1, size))
     engine.naive = engine.bulk_size == 1
     return before
 

@@ -327,9 +327,12 @@ class Engine:
 
     def __init__(self) -> None:
         self.naive = knobs.ENGINE.read() == "NaiveEngine" or knobs.BULK_ON.read() == "0"
-        self.bulk_size = knobs.BULK.integer(1)
-        self.flush_after = self.bulk_size
-        self.max_unrecorded_ops = min(self.bulk_size, MAX_UNRECORDED_OPS)
+        self.set_bounds(knobs.BULK.integer(1))
+
+    def set_bounds(self, bulk_size: int) -> None:
+        """Set the most steps recorded before they are executed, and the bounds that follow from it."""
+        self.bulk_size = self.flush_after = bulk_size
+        self.max_unrecorded_ops = min(bulk_size, MAX_UNRECORDED_OPS)
 
     def adjust_limits(self, trace: Trace) -> None:
         """Choose the next bound of a trace that reached one as a multiple of its program's period.

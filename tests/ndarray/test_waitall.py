@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import dualmx as mx
 
 
@@ -12,6 +14,7 @@ def chain(a: mx.nd.NDArray) -> mx.nd.NDArray:
     return x
 
 
+@pytest.mark.usefixtures("xla_tier")
 def test_waitall_waits_for_running_programs() -> None:
     a = mx.nd.ones((800, 800))
     chain(a).wait_to_read()  # compiled, so that the others are handed over at once
