@@ -33,11 +33,12 @@ class Verdict:
 class Runner:
     """Runs a part of a family in children, one after another as they die."""
 
-    def __init__(self, folder: Path, family: str, part: int, parts: int, fault: str | None = None):
+    def __init__(self, folder: Path, family: str, part: int, parts: int, fault: str | None = None, tier: str = "xla"):
         self.folder, self.verdict = folder, Verdict()
         self.command = [sys.executable, "-m", "tests.safety.child", family, str(part), str(parts)]
         self.command += ["--fault", fault] if fault else []
         settings = {"MALLOC_PERTURB_": "165", "DUALMX_POISON": "1", "DUALMX_CACHE_DIR": "", "JAX_PLATFORMS": "cpu"}
+        settings["DUALMX_TIER"] = tier
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("MXNET_", "DUALMX_"))}
         self.environment = {**kept, "PYTHONPATH": str(ROOT), **settings}
 
@@ -109,9 +110,10 @@ class Runner:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("tier", ["xla", "numpy"])
 @pytest.mark.parametrize(("family", "part"), [(f, k) for f, parts in PARTS.items() for k in range(parts)])
-def test_degenerate_shapes_kill_nobody_and_repeat_their_bits(tmp_path: Path, family: str, part: int) -> None:
-    verdict = Runner(tmp_path, family, part, PARTS[family]).run()
+def test_degenerate_shapes_kill_nobody_and_repeat_their_bits(tmp_path: Path, family: str, part: int, tier: str) -> None:
+    verdict = Runner(tmp_path, family, part, PARTS[family], tier=tier).run()
     assert not verdict.problems, "\n".join(verdict.problems)
     # Shapes that an operator does not take are no cases; a tier that refuses more than a few would prove nothing.
     assert verdict.ran > 30 and len(verdict.refused) < verdict.ran / 5
