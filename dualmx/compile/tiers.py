@@ -13,6 +13,15 @@ from .executable import Executable
 from .multi_device import DeviceGroup
 
 
+def current_tier() -> str:
+    """Return how programs of this process run.
+
+    In a job of several processes each is compiled before its first run unless `DUALMX_TIER` says otherwise: a process
+    that comes back counts its runs anew, and its weights would differ from those of the others in their last bits.
+    """
+    return "xla" if knobs.ROOT_URI.is_set() and not knobs.TIER.is_set() else knobs.TIER.read()
+
+
 def make_executable(
     steps: Sequence[State],
     wanted: Sequence[Value],
@@ -22,9 +31,9 @@ def make_executable(
     leaf_shardings: Sequence[Any],
     group: DeviceGroup | None = None,
 ) -> Executable:
-    """Return the executable of a program in the tier that `DUALMX_TIER` names; what tier 0 lacks is compiled."""
+    """Return the executable of a program in the tier of this process; what tier 0 lacks is compiled."""
     on_one_cpu = group is None and ctx.mesh is None and not getattr(ctx, "remote", False)
-    if knobs.TIER.read() != "xla" and wanted and on_one_cpu and device_of(ctx).platform == "cpu":
+    if current_tier() != "xla" and wanted and on_one_cpu and device_of(ctx).platform == "cpu":
         # Deferred: a process that runs no program needs no kernels, and generating them takes longer to import.
         from .cpu.kernels.codegen import Unsupported
         from .numpy_executable import NumpyExecutable

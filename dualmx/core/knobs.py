@@ -150,7 +150,8 @@ TIER = Knob(
     "DUALMX_TIER",
     "auto",
     "auto runs programs on the CPU operator by operator, without compiling them, until they have run often enough to "
-    "be worth it; numpy always does, where all operators have kernels; xla compiles each before its first run.",
+    "be worth it; numpy always does, where all operators have kernels; xla compiles each before its first run, as does "
+    "a job of several processes for which nothing is set.",
     ("auto", "numpy", "xla"),
 )
 PROMOTE_AT = Knob(

@@ -13,6 +13,7 @@ from dualmx import autograd, nd
 from dualmx.compile.events import DebugPrinter, counters, listeners
 from dualmx.compile.numpy_executable import NumpyExecutable
 from dualmx.compile.promotion import promotion_run
+from dualmx.compile.tiers import current_tier
 from dualmx.graph.trie import trie
 from tests import jobs
 from tests.conftest import forget_programs
@@ -200,3 +201,14 @@ def test_synchronous_workers_change_at_the_same_step(tmp_path):
     first, second = [ast.literal_eval(line.partition("] worker ")[2]) for line in done.stdout.splitlines()]
     assert first == second
     assert [count for count, _ in first] == [1, 1, 1, 0, 0, 0, 0, 0]  # runs on NumPy arrays
+
+
+@pytest.mark.parametrize(("given", "tier"), [({}, "xla"), ({"DUALMX_TIER": "auto"}, "auto")])
+def test_processes_of_a_job_compile_unless_told_otherwise(monkeypatch, given, tier):
+    for name in ("DUALMX_TIER", "DMLC_PS_ROOT_URI"):
+        monkeypatch.delenv(name, raising=False)
+    assert current_tier() == "auto"
+    monkeypatch.setenv("DMLC_PS_ROOT_URI", "127.0.0.1")
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    assert current_tier() == tier

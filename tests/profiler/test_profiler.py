@@ -316,7 +316,7 @@ def test_deprecated_names(trace, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["0", "1"])
 def test_autostart(tmp_path, mode):
-    env = {"MXNET_PROFILER_AUTOSTART": "1", "MXNET_PROFILER_MODE": mode}
+    env = {"MXNET_PROFILER_AUTOSTART": "1", "MXNET_PROFILER_MODE": mode, "DUALMX_TIER": "xla"}
     code = "import dualmx as mx; (mx.nd.ones((2,)) * 2 + 1).asnumpy()"
     jobs.run(jobs.PYTHON, "-c", code, env=env, cwd=tmp_path)
     events = json.loads((tmp_path / "profile.json").read_text())["traceEvents"]

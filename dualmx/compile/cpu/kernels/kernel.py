@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ....core.errors import MXNetError
 from ....graph.vjp import is_integer
 from ....op.lowering_context import lowering_on_platform
 from ....op.registry import Call
@@ -158,7 +159,7 @@ def _make_kernel(call: Call, wrt: tuple[int, ...], avals: Avals, pattern: Patter
 
     try:
         trace = trace_symbolically(body, pattern, sizes)
-    except NotSymbolic:
+    except (NotSymbolic, MXNetError):  # a body may also refuse symbols where it would take numbers
         with jax.enable_x64(True):
             traces = body([jax.ShapeDtypeStruct(s, d) for s, d in avals])
         names = names_of_sizes(len(sizes))
