@@ -28,6 +28,7 @@ def module(contexts=None, **kwargs):
 
 
 @pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.usefixtures("xla_tier")  # bits of programs that ran a different number of times
 def test_a_module_shows_its_executors(devices: int) -> None:
     contexts = [mx.cpu(i) for i in range(devices)]
     mod = module(contexts)

@@ -270,6 +270,7 @@ def trained(name="sgd", **params):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.usefixtures("xla_tier")  # bits of programs that ran a different number of times
 def test_training_continues_from_saved_states(name):
     if name == "sgld":
         pytest.skip("draws noise")
