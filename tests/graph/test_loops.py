@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -14,10 +15,12 @@ from dualmx.compile import executable
 from dualmx.compile.events import CompileEvent, Listener, listeners
 from dualmx.compile.executable import sub_jaxprs
 from dualmx.graph import loops, program_call
+from dualmx.graph.interpreter import JaxExecutor, run
 from dualmx.graph.loops import LoopCall
 from dualmx.graph.program import Instr, Program
 from dualmx.graph.trie import trie
 from dualmx.ndarray.recorder import local
+from dualmx.op import OPS
 
 N, H = 3, 4
 Results = list[np.ndarray]
@@ -153,8 +156,33 @@ def test_random_steps_draw_the_same_numbers(found: list[LoopCall], monkeypatch: 
     assert found and all(call.n_keys == call.rounds for call in found)
 
 
-def test_numbers_at_run_time_differ_between_rounds(found: list[LoopCall], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_of_the_trace_differ_between_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     same_without_loops(lambda: recurrent(after=lambda h, t: h * (1 + 0.1 * t)), monkeypatch)
+
+
+def test_each_round_has_its_numbers_at_run_time() -> None:
+    scale = OPS["_mul_scalar"].call(scalar=2.0)
+    assert scale.op.runtime_form is not None
+    form = scale.op.runtime_form(scale.params, (N, H), np.dtype("float32"))
+    assert form is not None and form[0].n_runtime == 1
+    rounds = 14
+    steps: list[Instr] = []
+    for t in range(rounds):
+        h, product, bounded, scaled = (0 if t == 0 else 1 + 3 * t), 2 + 3 * t, 3 + 3 * t, 4 + 3 * t
+        steps.append(Instr(OPS["dot"].call(), (h, 1), (product,)))
+        steps.append(Instr(OPS["tanh"].call(), (product,), (bounded,)))
+        steps.append(Instr(form[0], (bounded,), (scaled,), first_runtime=t))
+    program = Program(tuple(steps), 2, (1 + 3 * rounds,))
+    avals = {slot: ((N, H), np.dtype("float32")) for slot in range(2 + 3 * rounds)} | {1: ((H, H), np.dtype("float32"))}
+    rolled = loops.with_loops(program, lambda: avals)
+    (loop,) = rolled.steps
+    assert isinstance(loop, Instr) and loop.call.n_runtime == rounds
+    h, w = random(N, H).asnumpy(), random(H, H).asnumpy()
+    numbers = np.linspace(0.5, 2, rounds, dtype="float32")
+    got = run(rolled, [jnp.asarray(h), jnp.asarray(w)], JaxExecutor(lambda n: None, jnp.asarray(numbers)))
+    for number in numbers:
+        h = np.tanh(h @ w) * number
+    np.testing.assert_allclose(got[0], h, rtol=1e-5, atol=1e-6)
 
 
 def test_losses_of_all_rounds(found: list[LoopCall], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,6 +239,7 @@ def test_gradients_stop_where_one_round_is_not_recorded(at: int, monkeypatch: py
 
 def test_gradients_stop_in_every_round(found: list[LoopCall], monkeypatch: pytest.MonkeyPatch) -> None:
     same_without_loops(lambda: recurrent(after=lambda h, t: h + nd.BlockGrad(h) * 0.5), monkeypatch)
+    assert found
     same_without_loops(lambda: recurrent(step=lambda x, h, w, u, b: cell(x, h.detach(), w, u, b)), monkeypatch)
 
 
