@@ -76,7 +76,7 @@ class Running:
         (self.folder / "go").touch()
         for process in self.started:
             assert process.wait(120) == 0, self.text()
-        found = re.findall(r"finished of (\d+) after (\d+) steps, groups of \[(.*)\]", self.text())
+        found = re.findall(r"finished of (\d+) after (\d+) steps, groups of \[(.*?)\]", self.text())
         assert len(found) == processes and {int(size) for size, _, _ in found} == {processes}, self.text()
         ends = [np.load(file) for file in self.folder.glob("*.npy")]
         assert len(ends) == processes and all(end.tobytes() == ends[0].tobytes() for end in ends)

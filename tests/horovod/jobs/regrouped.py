@@ -73,10 +73,12 @@ def main(folder: Path, samples: int, epochs: int) -> None:
             state.commit()
         return f"of {hvd.size()} after {state.step} steps"
 
-    told = train(state)
+    outcome = train(state)
     weights = np.concatenate([p.data().asnumpy().reshape(-1) for p in net.collect_params().values()])
     np.save(folder / f"{os.getpid()}.npy", weights)
-    print(f"finished {told}, groups of {sizes}", flush=True)
+    # Unbuffered `print` writes the end of a line by itself, and other processes write to the same file.
+    sys.stdout.write(f"finished {outcome}, groups of {sizes}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
