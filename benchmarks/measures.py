@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .first_steps import FIRST_STEPS, has_hand_written
 from .harness import ROOT, Contestant, Failed, Row, compete, environment, once
 from .workloads import SIZES, WORKLOADS
 
@@ -52,11 +53,9 @@ def report(failures: list[str]) -> None:
         print("FAILED", text, file=sys.stderr, flush=True)
 
 
-def script(*command: str, **extra: str) -> str:
-    """Output of a Python process of this interpreter."""
-    done = subprocess.run(
-        [sys.executable, *command], capture_output=True, text=True, cwd=ROOT, env=environment(**extra)
-    )
+def script(*command: str, python: str = sys.executable, **extra: str) -> str:
+    """Output of a Python process, of this interpreter by default."""
+    done = subprocess.run([python, *command], capture_output=True, text=True, cwd=ROOT, env=environment(**extra))
     if done.returncode:
         raise Failed(f"{' '.join(command)}: {done.stderr[-2000:]}")
     return done.stdout
@@ -199,6 +198,51 @@ def first_step(options: Options) -> list[Row]:
         label = f"first step / hand-written one, {NAMES[network]} b{size}"
         rows.append(Row(label, ours / theirs, 1.25, 1.1, at_least=False, note=note))
     return rows
+
+
+def first_steps(options: Options) -> list[Row]:
+    """First steps of networks in fresh processes, with the kernels of the package and empty caches, by turns."""
+    rows = []
+    for network, (name, gate) in FIRST_STEPS.items():
+        contestants = {"dualmx": sys.executable}
+        if options.oracle:
+            contestants["mxnet"] = options.oracle
+        if has_hand_written(network):
+            contestants["jax"] = sys.executable
+        times: dict[str, list[dict[str, float]]] = {library: [] for library in contestants}
+        for _ in range(3):
+            for library, python in contestants.items():
+                with tempfile.TemporaryDirectory() as folder:
+                    command = ("-m", "benchmarks.first_steps", library, network)
+                    times[library].append(json.loads(script(*command, python=python, DUALMX_CACHE_DIR=folder)))
+        cpu, wall = (
+            {library: statistics.median(run[kind] for run in runs) for library, runs in times.items()}
+            for kind in ("cpu", "wall")
+        )
+        note = ", ".join(f"{library} {cpu[library]:.3g} s, wall time {wall[library]:.3g} s" for library in times)
+        rows.append(Row(f"first step, {name}", cpu["dualmx"], gate, None, "s", at_least=False, note=note))
+    return rows
+
+
+def bucketing(options: Options) -> list[Row]:
+    """A script with sentences of many lengths as a whole, with an empty cache and once more with that; CPU time."""
+    found: dict[str, list[dict[str, float]]] = {"first": [], "second": [], "MXNet": []}
+    for _ in range(3):
+        with tempfile.TemporaryDirectory() as folder:
+            for start in ("first", "second"):
+                found[start].append(json.loads(script("-m", "benchmarks.bucketing", "dualmx", DUALMX_CACHE_DIR=folder)))
+        if options.oracle:
+            found["MXNet"].append(json.loads(script("-m", "benchmarks.bucketing", "mxnet", python=options.oracle)))
+    times = {name: statistics.median(run["cpu"] for run in runs) for name, runs in found.items() if runs}
+    note = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in times.items())
+    peer = times.get("MXNet")
+    return [
+        Row(
+            f"bucketing script, {start} start / MXNet's", peer and times[start] / peer, gate, None, at_least=False,
+            note=note,
+        )
+        for start, gate in (("first", 1.0), ("second", 0.8))
+    ]  # fmt: skip
 
 
 def importing(_: Options) -> list[Row]:
@@ -351,6 +395,8 @@ MEASURES: dict[str, Callable[[Options], list[Row]]] = {
     "workloads": workloads,
     "devices": devices,
     "first_step": first_step,
+    "first_steps": first_steps,
+    "bucketing": bucketing,
     "importing": importing,
     "cold": cold,
     "shapes": shapes,

@@ -127,6 +127,18 @@ def parameters(network: str) -> dict[str, np.ndarray]:
 
 def block(mx: Any, network: str, given: bool = True, contexts: Any = None) -> Any:
     """The network as a HybridBlock of `mx` (dualmx or MXNet) with the values of `parameters`, or drawn like them."""
+    net = unsettled_block(mx, network)
+    net.initialize(mx.init.Xavier("gaussian", "in", 2), ctx=contexts)
+    net(mx.nd.zeros((2, *INPUTS[network])))
+    values = parameters(network) if given else {}
+    for name, parameter in net.collect_params().items():
+        if given:
+            parameter.set_data(mx.nd.array(values[name.replace("running_", "")]))
+    return net
+
+
+def unsettled_block(mx: Any, network: str) -> Any:
+    """The network as a HybridBlock, whose parameters have neither sizes nor values."""
     nn = mx.gluon.nn
     count = [0]
 
@@ -162,14 +174,7 @@ def block(mx: Any, network: str, given: bool = True, contexts: Any = None) -> An
                 net.add(made)
         return net
 
-    net = build(NETWORKS[network])
-    net.initialize(mx.init.Xavier("gaussian", "in", 2), ctx=contexts)
-    net(mx.nd.zeros((2, *INPUTS[network])))
-    values = parameters(network) if given else {}
-    for name, parameter in net.collect_params().items():
-        if given:
-            parameter.set_data(mx.nd.array(values[name.replace("running_", "")]))
-    return net
+    return build(NETWORKS[network])
 
 
 def symbol(mx: Any, network: str) -> Any:

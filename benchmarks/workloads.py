@@ -105,9 +105,9 @@ def _wide(mx: Any) -> Any:
 
 
 class WorkloadLoop:
-    """record / backward / Trainer.step."""
+    """record / backward / Trainer.step; the network predicts once before, unless sizes are to be found in a step."""
 
-    def __init__(self, mx: Any, workload: str, hybrid: bool):
+    def __init__(self, mx: Any, workload: str, hybrid: bool, is_settled: bool = True):
         mx.random.seed(0)
         self.mx, self.workload = mx, workload
         self.data = [(mx.nd.array(x, dtype=x.dtype), mx.nd.array(y, dtype=y.dtype)) for x, y in batches(workload)]
@@ -120,7 +120,8 @@ class WorkloadLoop:
             for block in (self.net, self.loss_of):
                 block.hybridize(static_alloc=True, static_shape=True)
         self.state = [mx.nd.zeros((2, SIZES[workload], 200)) for _ in range(2)] if workload == "lstm" else []
-        self.net(self.data[0][0], *self.state)
+        if is_settled:
+            self.net(self.data[0][0], *self.state)
         name, params = _OPTIMIZERS[workload]
         self.trainer = mx.gluon.Trainer(self.net.collect_params(), name, params)
         self.value: Any = None

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import numpy as np
 import pytest
 
+from benchmarks.bucketing import WORDS, sentences
+from benchmarks.first_steps import FIRST_STEPS, build, has_hand_written
 from benchmarks.harness import HEADER, Contestant, Row, table
 from benchmarks.measures import ratio
 from benchmarks.networks import NETWORKS, batches, parameters
@@ -59,3 +64,14 @@ def test_networks_have_the_published_sizes(network: str, count: int) -> None:
 def test_batches_repeat() -> None:
     first, second = batches("lenet", 2), batches("lenet", 2)
     assert (first[0][0] == second[0][0]).all() and first[0][0].shape == (2, 1, 28, 28)
+
+
+def test_first_steps_are_of_networks_that_can_be_built():
+    for name in set(FIRST_STEPS) - {"resnet18", "resnet50", "transformer", "widedeep"}:
+        assert callable(build("dualmx", name))
+    assert [name for name in FIRST_STEPS if has_hand_written(name)] == ["lenet", "dense10", "dense100", "dense500"]
+
+
+def test_sentences_mostly_follow_one_rule():
+    pairs = [(a, b) for words in sentences(np.random.RandomState(0), 200) for a, b in pairwise(words)]
+    assert 0.88 < np.mean([b == (3 * a + 1) % (WORDS - 1) + 1 for a, b in pairs]) < 0.94
