@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, cached_property
 from types import SimpleNamespace
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict, Unpack, get_args, get_origin
@@ -53,6 +54,7 @@ class OpOptions(TypedDict, total=False):
         paired_inputs: names of further inputs of a variadic op for each one that `num_args` counts; they follow the
         latter.
         input_names_of: `p -> names` of all inputs of a variadic op where its parameters settle them, `()` elsewhere.
+        parts: `call -> parts` that together compute what the call does, `()` for none; see `Part`.
         traits: what the rooms above must know of it, see `Traits`.
         method: name of the method that arrays and symbols have for it, `""` for none.
     """
@@ -70,6 +72,7 @@ class OpOptions(TypedDict, total=False):
     is_collective: Callable[[Any, bool], bool] | None
     paired_inputs: Sequence[str]
     input_names_of: Callable[[Any], Sequence[str]] | None
+    parts: Callable[[Call], Sequence[Part]] | None
     traits: Traits
     method: str
 
@@ -103,6 +106,7 @@ class Op:
     is_collective: Callable[[Any, bool], bool] | None = None
     paired_inputs: tuple[str, ...] = ()
     input_names_of: Callable[[Any], Sequence[str]] | None = None
+    parts: Callable[[Call], Sequence[Part]] | None = None
     traits: Traits = NO_TRAITS
     method: str = ""
     variant_of: str | None = None
@@ -247,6 +251,20 @@ def _identity_key(v: Any) -> Any:
     return (bool, v) if type(v) is bool else v
 
 
+class Part(NamedTuple):
+    """A call that computes some results of another one from some of its inputs.
+
+    Attributes:
+        call: what computes them.
+        ins, scalars, outs: positions of its inputs, runtime scalars and results among those of the other.
+    """
+
+    call: Call
+    ins: tuple[int, ...]
+    scalars: tuple[int, ...]
+    outs: tuple[int, ...]
+
+
 class Call:
     """An op with parameters bound; compared by identity, because `Op.bind` interns it.
 
@@ -263,7 +281,7 @@ class Call:
 
     __slots__ = (
         "op", "params", "train", "n_outputs", "n_visible", "n_aux", "n_results", "n_runtime", "aux_offsets", "static",
-        "avals", "shape_functions", "other_mode", "has_key", "n_keys", "is_simple", "joint",
+        "avals", "shape_functions", "other_mode", "has_key", "n_keys", "is_simple", "joint", "_parts",
         "__weakref__",
     )  # fmt: skip
 
@@ -291,6 +309,7 @@ class Call:
         self.avals: dict[Any, Results] = {}
         self.shape_functions: ShapeFunctions | None = None
         self.other_mode: Call | None = None
+        self._parts: Sequence[Part] | None = None
 
     def __reduce__(self) -> Any:
         return _bound, (self.op.name, self.params, self.train)
@@ -337,6 +356,13 @@ class Call:
         """Like `apply`, with the call's random keys (`n_keys` of them) as a sequence."""
         return self.apply(inputs, keys[0] if keys else None, runtime)
 
+    @property
+    def parts(self) -> Sequence[Part]:
+        """Calls that together compute what this one does; empty if it is not made of such."""
+        if self._parts is None:
+            self._parts = tuple(self.op.parts(self)) if self.op.parts is not None else ()
+        return self._parts
+
     def aux_positions(self, n_inputs: int) -> tuple[int, ...]:
         """Indices, from 0, of the inputs that the results after `n_outputs` are written back to."""
         return tuple(i % n_inputs for i in self.aux_offsets)
@@ -379,7 +405,13 @@ class Call:
             def body(ins: list[Any]) -> Any:
                 return jax.eval_shape(lambda i, r, k: self.apply(i, k[0] if k else None, r), ins, rates, keys)
 
-            if not self.joint:
+            if self.parts:
+                got = self._infer_by_parts(avals)
+            elif (new_shape := self.op.traits.new_shape) is not None:
+                ((shape, dtype),) = avals
+                with suppress(MXNetError):  # which its body tells best
+                    got = ((new_shape(self.params, shape), dtype),)
+            elif not self.joint:
                 if self.shape_functions is None:
                     self.shape_functions = ShapeFunctions(self.avals, self)
                 got = self.shape_functions.infer(avals, body)
@@ -388,6 +420,18 @@ class Call:
             self._check_states(avals, got)
             self.avals[avals] = got
         return got
+
+    def _infer_by_parts(self, avals: tuple[Any, ...]) -> Results | None:
+        """Infer part by part; None if the inputs are wrong, which the body of the whole tells best."""
+        if len(avals) != 1 + max(max(part.ins) for part in self.parts):
+            return None
+        found: dict[int, Any] = {}
+        try:
+            for part in self.parts:
+                found.update(zip(part.outs, part.call.infer(tuple([avals[i] for i in part.ins])), strict=True))
+        except MXNetError:
+            return None
+        return tuple([found[i] for i in range(self.n_results)])
 
     def _infer_by_trace(self, avals: tuple[Any, ...], body: Callable[[list[Any]], Any]) -> Results:
         """Infer by a trace with these sizes, whose errors name the operator and its inputs."""
@@ -537,6 +581,6 @@ def _shown(value: Any, plain: Any) -> str:
 
 
 __all__ = [
-    "AUX", "Call", "OPS", "Op", "OperatorArguments", "RuntimeForm", "TENSOR", "UNTYPED", "get_op", "op",
+    "AUX", "Call", "OPS", "Op", "OperatorArguments", "Part", "RuntimeForm", "TENSOR", "UNTYPED", "get_op", "op",
     "operator_arguments",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ form where float32 would not be exact, or where a parameter is wrong: then the u
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core.dtypes import is_float
-from .registry import Call, Op
+from .registry import Call, Op, Part
 from .schema import FLOAT32_EXACT_INTS, REQUIRED, ParamField, to_float
 
 RuntimeCall = tuple[Call, tuple[float, ...]]
@@ -170,10 +170,28 @@ class SharedScalars:
             body.__module__ = plain.fn.__module__  # it computes what comes from there
             fields = dict(plain.params)
             fields.update((f"{n}_which", ParamField(f"{n}_which", tuple, tuple, REQUIRED)) for n in lists)
-            made = Op(f"{plain.name}_shared", body, plain.inputs, fields, outputs=plain.outputs, mutates=plain.mutates)
+            made = Op(
+                f"{plain.name}_shared", body, plain.inputs, fields, outputs=plain.outputs, mutates=plain.mutates,
+                parts=None if plain.parts is None else lambda call: list(self._parts(plain, lists, call)),
+            )  # fmt: skip
             made.variant_of = plain.name
             made = self._forms.setdefault(plain, made)
         return made
+
+    @staticmethod
+    def _parts(plain: Op, lists: Sequence[str], call: Call) -> Iterator[Part]:
+        """Yield the parts of the call of `plain` that a form stands for, whose scalars are the distinct ones."""
+        params = dict(call.params)
+        places: list[int] = []  # for each scalar of that call
+        at = 0
+        for n in plain.runtime:
+            which = params.pop(f"{n}_which") if n in lists else (0,)
+            places += [at + k for k in which]
+            at += max(which) + 1
+            if n in lists:
+                params[n] = tuple([params[n][k] for k in which])
+        for part in plain.bind(params).parts:
+            yield part._replace(scalars=tuple([places[k] for k in part.scalars]))
 
     def __call__(self, scalars: Mapping[str, Any]) -> RuntimeCall:
         """Return the form for runtime scalars by name, and those that it takes."""

@@ -134,6 +134,7 @@ class Traits:
         is_window: it shows a box of its input.
         keeps_result: it takes long or makes something small, so its result is kept when others are made again.
         fill: the element of which it makes an array, from the parameters; None for all others.
+        new_shape: for what reshapes its one input and nothing more, the new shape, from parameters and the old one.
         initializers: the `__init__` attributes of the variables of its inputs, by name.
         storage: how it computes on sparse arrays; None if densely.
         zero_stays: for `StorageRule.SCALAR`, whether 0 and a number give 0.
@@ -158,6 +159,7 @@ class Traits:
     is_window: bool = False
     keeps_result: bool = False
     fill: Callable[[Mapping[str, Any]], float] | None = None
+    new_shape: Callable[[Mapping[str, Any], tuple[int, ...]], tuple[int, ...]] | None = None
     initializers: Mapping[str, str] = field(default_factory=dict)
     storage: StorageRule | None = None
     zero_stays: Callable[[float], bool] | None = None

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import inspect
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, get_args
 
 import jax
@@ -23,7 +23,7 @@ import numpy as np
 
 from ..core.dtypes import is_float
 from ..core.errors import ArgumentError
-from .registry import Op, op
+from .registry import Call, Op, Part, op
 from .schema import Aux, Floats, Ignored, Positive, Runtime, RuntimeFloat, RuntimeFloats, Tensor, UntypedTensor
 from .traits import BY_ROW, NO_TRAITS, RowUpdate, Traits
 
@@ -260,6 +260,7 @@ class UpdateRule:
         define_operator(
             name, doc, {"*data": UntypedTensor}, params, body, self.formula, outputs=lambda p: getattr(p, count),
             mutates=lambda p: [g * size + i for g in range(getattr(p, count)) for i in range(2, size)],
+            parts=None if preloaded else lambda call: list(_parts(call, count, size, len(extra), lists.values())),
         )  # fmt: skip
 
 
@@ -294,6 +295,25 @@ def define_operator(
     body.__signature__ = inspect.Signature(found)
     body.__annotations__ = {p.name: p.annotation for p in found}
     return op(name=name, **options)(body)
+
+
+def _parts(call: Call, count: str, size: int, n_extra: int, lists: Collection[str]) -> Iterator[Part]:
+    """Yield the calls for one group each, with the inputs that follow the groups."""
+    params, n, states = call.params, call.params[count], size - 2
+    if n == 1 or any(len(params[name]) != n for name in lists):
+        return  # it is one itself, or wrong
+    # Where the scalars of the first group are, and how far those of the next one are from each.
+    first, steps = [], []
+    at = 0
+    for name in call.op.runtime:
+        first.append(at)
+        steps.append(int(name in lists))
+        at += n if name in lists else 1
+    for g in range(n):
+        one = call.op.bind({**params, count: 1, **{name: params[name][g : g + 1] for name in lists}})
+        scalars = tuple([a + g * step for a, step in zip(first, steps, strict=True)])
+        outs = (g, *range(n + g * states, n + (g + 1) * states))
+        yield Part(one, (*range(g * size, (g + 1) * size), *range(n * size, n * size + n_extra)), scalars, outs)
 
 
 def groups(

@@ -12,14 +12,15 @@ import pytest
 
 import dualmx as mx
 from dualmx import autograd, gluon, nd
-from dualmx.compile.cpu.kernels import primitives
+from dualmx.compile.cpu.kernels import kernel, primitives
 from dualmx.compile.cpu.kernels.codegen import SourceWriter, Unsupported
 from dualmx.compile.cpu.kernels.kernel import kernel_for
 from dualmx.compile.events import counters
 from dualmx.core.errors import MXNetError
 from dualmx.graph.trie import trie
+from dualmx.op import shape_functions
 from dualmx.op.lowering_context import lowering_on_platform
-from dualmx.op.registry import OPS
+from dualmx.op.registry import OPS, Call
 from dualmx.op.symbolic_sizes import define
 from tests.op.samples import Sample, all_samples
 
@@ -278,6 +279,61 @@ def test_results_share_no_memory_with_what_is_written_later():
     x += 1
     assert part.copy().asnumpy().tolist() == [[4.0, 5.0, 6.0]]  # a window of x
     assert turned.asnumpy().tolist() == [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
+
+
+@pytest.fixture
+def traced(monkeypatch):
+    """The calls that are traced from now on, for shapes or kernels."""
+    found = []
+    for module in (kernel, shape_functions):
+        trace = module.trace_symbolically
+        monkeypatch.setattr(module, "trace_symbolically", lambda *args, t=trace: found.append(args[1]) or t(*args))
+    infer = Call._infer_by_trace
+    monkeypatch.setattr(Call, "_infer_by_trace", lambda self, *args: found.append(self) or infer(self, *args))
+    return found
+
+
+@pytest.mark.usefixtures("numpy_tier")
+def test_a_new_shape_that_is_made_of_numbers_is_not_traced(traced):
+    def gradient(x, *shape, **more):
+        with autograd.record():
+            y = (x.reshape(*shape, **more) * 2).reshape((-1,))
+        y.backward()
+        assert y.shape == (x.size,)
+        return x.grad.asnumpy()
+
+    arrays = [nd.array(np.arange(24.0).reshape(shape)) for shape in ((4, 6), (2, 3, 4), (2, 3, 4))]
+    for x in arrays:
+        x.attach_grad()
+    gradient(arrays[0], (8, 3))
+    del traced[:]
+    for x, shape, more in zip(arrays, ((3, 8), (-3, 4), (-1, 3, 0)), ({}, {}, {"reverse": True}), strict=True):
+        assert gradient(x, shape, **more).tolist() == np.full(x.shape, 2.0).tolist()
+    assert not [call for call in traced if getattr(call, "op", OPS["dot"]).name == "Reshape"]
+    with pytest.raises(MXNetError, match="expected 24 elements"):
+        arrays[0].reshape((5, 5))
+    assert traced  # the error is that of its body
+
+
+@pytest.mark.usefixtures("numpy_tier")
+def test_an_update_of_many_weights_takes_one_trace_of_each_kind(traced):
+    def train(layers: int) -> list[np.ndarray]:
+        net = gluon.nn.Sequential()
+        net.add(*[gluon.nn.Dense(3, in_units=3) for _ in range(layers)])
+        net.initialize(mx.init.One())
+        trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1, "momentum": 0.5})
+        for _ in range(2):
+            with autograd.record():
+                loss = net(nd.ones((2, 3))).sum()
+            loss.backward()
+            trainer.step(2)
+        return [p.data().asnumpy() for p in net.collect_params().values()]
+
+    train(2)
+    del traced[:]
+    first, *_ = train(5)
+    assert not traced
+    assert first.shape == (3, 3) and (first < 1).all()
 
 
 def source_of(fn, *args) -> tuple[str, dict]:

@@ -127,7 +127,7 @@ shape_functions.trace_symbolically = kernel.trace_symbolically = counted
 mx.random.seed(0)
 net = mx.gluon.nn.Dense(4, activation="relu", in_units=3)
 net.initialize()
-trainer = mx.gluon.Trainer(net.collect_params(), "adam")
+trainer = mx.gluon.Trainer(net.collect_params(), "adam", {"beta1": 0.77})  # no kernel of it comes with the package
 for n in (2, 5):
     with mx.autograd.record():
         loss = (net(mx.nd.ones((n, 3))) ** 2).sum()

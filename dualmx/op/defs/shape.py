@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from itertools import pairwise
 from math import prod
 from typing import Annotated, Any, Literal
@@ -100,7 +101,19 @@ def _one_length(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[i
     return {"data": tuple(n or prod(out) // rest for n in data)} if prod(out) % rest == 0 else {}
 
 
-@op(name="Reshape", aliases=("reshape",), complete=_one_length, traits=Traits(layer=Layer.ARRANGEMENT))
+def _new_shape(p: Mapping[str, Any], old: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that `Reshape` gives an array."""
+    if p["shape"]:
+        return reshaped(old, p["shape"], p["reverse"])
+    if p["target_shape"]:
+        return _legacy_shape(old, p["target_shape"], p["keep_highest"])
+    raise ArgumentError("shape=(): expected at least one length or code")
+
+
+@op(
+    name="Reshape", aliases=("reshape",), complete=_one_length,
+    traits=Traits(layer=Layer.ARRANGEMENT, new_shape=_new_shape),
+)  # fmt: skip
 def reshape(
     data: Tensor, *, shape: Shape = (), reverse: bool = False, target_shape: Shape = (), keep_highest: bool = False
 ) -> jax.Array:
@@ -111,11 +124,8 @@ def reshape(
     (2, 12), (-3, 4) -> (6, 4), (-4, 1, 2, -2) -> (1, 2, 3, 4). `target_shape` and `keep_highest` are the older
     form, in which 0 is inferred.
     """
-    if shape:
-        return data.reshape(reshaped(data.shape, shape, reverse))
-    if target_shape:
-        return data.reshape(_legacy_shape(data.shape, target_shape, keep_highest))
-    raise ArgumentError("shape=(): expected at least one length or code")
+    given = {"shape": shape, "reverse": reverse, "target_shape": target_shape, "keep_highest": keep_highest}
+    return data.reshape(_new_shape(given, data.shape))
 
 
 def _span(begin: int | None, end: int | None, ndim: int, side: str) -> tuple[int, int]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -14,32 +14,42 @@ from ....graph import spec
 from ....graph.interpreter import lifetimes_of, run, run_vjp
 from ....graph.program import Alias, Gradient, Instr, Program, differentiate
 from ....graph.program_call import GradCall, ProgramCall
+from ....op.registry import Part
 from ....op.symbolic_sizes import Avals
 from ...events import listeners
 from . import primitives
 from .codegen import Unsupported
-from .kernel import Kernel, Work, constant_kernel, kernel_for
+from .kernel import Kernel, Work, constant_kernel, kernel_for, reshaping_kernel
+
+
+class _PartKernel(NamedTuple):
+    """A part of a call with its kernel, and the shapes and dtypes of its inputs."""
+
+    part: Part
+    kernel: Kernel
+    sizes: tuple[int, ...]
+    avals: Avals
 
 
 class _StepKernel:
-    """An operator of a program with its kernel, or a nested program with those of its operators.
+    """An operator of a program with its kernel, or with those of its parts, or a nested program with its kernels.
 
     Attributes:
         runtime: the runtime scalars that the call holds itself.
         shapes: shape and dtype of every result.
-        largest_bytes: size of the largest input or result.
+        parts: what the call is made of; empty if it has one kernel or is a nested program.
     """
 
-    __slots__ = ("call", "kernel", "sizes", "runtime", "shapes", "largest_bytes", "program", "inner")
+    __slots__ = ("call", "kernel", "sizes", "runtime", "avals", "shapes", "parts", "program", "inner")
 
     def __init__(self, step: Instr, avals: Avals):
         call = self.call = step.call
         if step.wrt and step.rematerialize:
             raise Unsupported("a result that is made again to save memory")
-        self.shapes = call.infer(tuple(avals))
-        self.largest_bytes = max([math.prod(s) * d.itemsize for s, d in (*avals, *self.shapes)], default=0)
+        self.avals, self.shapes = avals, call.infer(tuple(avals))
         self.runtime = [np.float32(v) for v in call.op.runtime_values(call.params)]
         self.kernel: Kernel | None = None
+        self.parts: list[_PartKernel] = []
         if isinstance(call, GradCall):
             if step.wrt:
                 raise Unsupported("a gradient of a gradient")
@@ -53,10 +63,45 @@ class _StepKernel:
             (shape, dtype), value = self.shapes[0], call.op.traits.fill(call.params)
             self.kernel, self.sizes = constant_kernel(shape, dtype, value), ()
             return
+        elif call.op.traits.new_shape is not None and (not step.wrt or avals[0][1].kind == "f"):
+            # The same: the new shape is often made of numbers.
+            self.kernel, self.sizes = reshaping_kernel(avals[0][0], self.shapes[0][0], bool(step.wrt)), ()
+            return
+        elif call.parts and not step.wrt:
+            for part in call.parts:
+                own = [avals[i] for i in part.ins]
+                self.parts.append(_PartKernel(part, *kernel_for(part.call, (), own), own))
+            return
         else:
             self.kernel, self.sizes = kernel_for(call, step.wrt, avals)
             return
         self.inner = ProgramKernels(self.program, avals, step.wrt)
+
+    def run_parts(self, ins: list[Any], scalars: Sequence[Any]) -> list[Any]:
+        """Return the results of a call that is made of parts."""
+        results: list[Any] = [None] * len(self.shapes)
+        for part, kernel, sizes, _ in self.parts:
+            given = [*[ins[i] for i in part.ins], *[scalars[i] for i in part.scalars]]
+            for place, result in zip(part.outs, kernel.run(sizes, *given), strict=True):
+                results[place] = result
+        return results
+
+    def work(self) -> tuple[Work, int]:
+        """Return what a run does, and how many bytes the results of its statements have, about."""
+        if self.kernel is not None:
+            return self.kernel.work, self.kernel.work.statements * _largest_bytes((*self.avals, *self.shapes))
+        if not self.parts:
+            return self.inner.work()
+        written = sum(p.kernel.work.statements * _largest_bytes(p.avals) for p in self.parts)
+        return _total(p.kernel.work for p in self.parts), written
+
+
+def _largest_bytes(avals: Avals) -> int:
+    return max([math.prod(shape) * dtype.itemsize for shape, dtype in avals], default=0)
+
+
+def _total(works: Iterable[Work]) -> Work:
+    return Work(*map(sum, zip(Work(0, 0, 0, 0), *works, strict=True)))
 
 
 class ProgramKernels:
@@ -91,14 +136,8 @@ class ProgramKernels:
 
     def work(self) -> tuple[Work, int]:
         """Return what a run does, and how many bytes the results of its statements have, about."""
-        total, n_bytes = Work(0, 0, 0, 0), 0
-        for step in self._steps.values():
-            if step.kernel is None:
-                work, written = step.inner.work()
-            else:
-                work, written = step.kernel.work, step.kernel.work.statements * step.largest_bytes
-            total, n_bytes = Work(*map(sum, zip(total, work, strict=True))), n_bytes + written
-        return total, n_bytes
+        parts = [step.work() for step in self._steps.values()]
+        return _total(work for work, _ in parts), sum(written for _, written in parts)
 
     def of_step(self, step: Instr) -> _StepKernel:
         """Return the kernel of a step."""
@@ -137,9 +176,12 @@ class NumpyExecutor:
     def apply(self, step: Instr, ins: list[Any]) -> Sequence[Any]:
         """Return the results of a step."""
         prepared = self._kernels.of_step(step)
-        if prepared.kernel is None:
+        if prepared.kernel is not None:
+            results = prepared.kernel.run(prepared.sizes, *ins, *self._scalars(step, prepared))
+        elif prepared.parts:
+            results = prepared.run_parts(ins, self._scalars(step, prepared))
+        else:
             return run(prepared.program, ins, self._enter(step, prepared), prepared.inner.lifetimes)
-        results = prepared.kernel.run(prepared.sizes, *ins, *self._scalars(step, prepared))
         if spec.is_on:
             spec.verify_results(step.call, results, prepared.shapes)
         return results
@@ -207,7 +249,8 @@ class TimingExecutor(NumpyExecutor):
         return outs, vjp_fn
 
     def _tell(self, step: Instr, name: str, began: float) -> None:
-        if self._kernels.of_step(step).kernel is not None:
+        prepared = self._kernels.of_step(step)
+        if prepared.kernel is not None or prepared.parts:
             ended = time.perf_counter()
             for w in list(listeners):
                 w.ran_operator(name, began, ended)

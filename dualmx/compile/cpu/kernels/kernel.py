@@ -139,6 +139,16 @@ def constant_kernel(shape: tuple[int, ...], dtype: np.dtype, value: Any) -> Kern
     return Kernel(lambda sizes: True, lambda sizes: (np.full(shape, value, dtype),), None, 1, (), Work(1, 0, 0, 0))
 
 
+def reshaping_kernel(old: tuple[int, ...], new: tuple[int, ...], has_pull: bool) -> Kernel:
+    """Return the kernel of a call that gives its input another shape."""
+
+    def pull(sizes: Sizes, cotangent: Any) -> tuple[Any, ...]:
+        return (np.reshape(cotangent, old),)
+
+    work = Work(1 + has_pull, 0, 0, 0)
+    return Kernel(lambda sizes: True, lambda sizes, x: (np.reshape(x, new),), pull if has_pull else None, 1, (0,), work)
+
+
 def _make_kernel(call: Call, wrt: tuple[int, ...], avals: Avals, pattern: Pattern, sizes: Sizes) -> Kernel:
     if call.joint or call.op.dynamic or any(_is_integer_dtype(avals[k][1]) for k in wrt):
         raise Unsupported(call.op.name)
