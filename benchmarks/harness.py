@@ -124,10 +124,10 @@ def compete(contestants: Sequence[Contestant], rounds: int, seconds: float, **ex
     return failures
 
 
-def once(contestant: Contestant, **extra: str) -> dict[str, float]:
-    """Start a fresh process, take one step, return its `first_step`, `age` and `first_loss`."""
+def once(contestant: Contestant, *flags: str, **extra: str) -> dict[str, float]:
+    """Start a fresh process, take one step (or what `flags` say), return its `first_step`, `age` and `first_loss`."""
     done = subprocess.run(
-        contestant.command("--once"), capture_output=True, text=True, cwd=ROOT, env=environment(**extra)
+        contestant.command(*(flags or ("--once",))), capture_output=True, text=True, cwd=ROOT, env=environment(**extra)
     )
     for line in done.stdout.splitlines():
         if line.startswith("READY"):

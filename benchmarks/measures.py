@@ -245,6 +245,40 @@ def bucketing(options: Options) -> list[Row]:
     ]  # fmt: skip
 
 
+def sixty_steps(options: Options) -> list[Row]:
+    """Whole processes that take sixty steps, import included; fresh ones with empty caches, CPU time."""
+    rows = []
+    for network in (*options.networks, *WORKLOADS):
+        size = SIZES.get(network) or PEER_BOUNDS[network][0]
+        ours = [Contestant(mode, "dualmx", network, size, mode) for mode in ("imperative", "hybrid")]
+        peers = [
+            Contestant(f"MXNet {mode}", "mxnet", network, size, mode, options.oracle)
+            for mode in ("imperative", "hybrid")
+            if options.oracle
+        ]
+        if network not in WORKLOADS:
+            peers += [Contestant(f"JAX by hand, {mode}", "jax", network, size, mode) for mode in ("kernels", "plain")]
+        if network == "widedeep" and options.torch:
+            peers.append(Contestant("torch", "torch", network, size, "sparse", options.torch))
+        spent: dict[str, list[dict[str, float]]] = {c.name: [] for c in (*ours, *peers)}
+        for _ in range(2):
+            for contestant in (*ours, *peers):
+                with tempfile.TemporaryDirectory() as folder:
+                    try:
+                        spent[contestant.name].append(once(contestant, "--steps", "60", DUALMX_CACHE_DIR=folder))
+                    except Failed as e:
+                        report([str(e)])
+        least = {name: min(run["cpu"] for run in runs) for name, runs in spent.items() if runs}
+        peer = min((least[c.name] for c in peers if c.name in least), default=None)
+        ages = {name: min(run["age"] for run in runs) for name, runs in spent.items() if runs}
+        note = ", ".join(f"{name} {cpu:.2f} s (wall {ages[name]:.2f})" for name, cpu in least.items())
+        for mine in ours:
+            value = least[mine.name] / peer if peer and mine.name in least else None
+            label = f"60 steps and import, {mine.name} / the best peer's, {network} b{size}"
+            rows.append(Row(label, value, 1.0, None, at_least=False, note=note))
+    return rows
+
+
 def importing(_: Options) -> list[Row]:
     """`import dualmx` after `import jax`."""
     code = "import time, jax; t = time.perf_counter(); import dualmx; print(time.perf_counter() - t)"
@@ -397,6 +431,7 @@ MEASURES: dict[str, Callable[[Options], list[Row]]] = {
     "first_step": first_step,
     "first_steps": first_steps,
     "bucketing": bucketing,
+    "sixty_steps": sixty_steps,
     "importing": importing,
     "cold": cold,
     "shapes": shapes,

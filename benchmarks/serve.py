@@ -5,7 +5,8 @@
 Prints `READY {json}` after the first step, then answers `RUN seconds` with `TIMES [[ms, foreign load], ...]` and
 anything else with `DONE {json}`. FRAMEWORK is jax, dualmx, mxnet or torch; MODE is plain or kernels (jax),
 imperative, hybrid, drawn (hybrid with initial values of its own) or module (dualmx, mxnet), eager (all; NETWORK then
-names the case). "plain on 8" and "kernels on 8" (jax) and "on 8" (dualmx) cut each batch over eight devices.
+names the case). With `--steps N` it takes N steps, reads each loss as scripts do, prints `READY` with the time of the
+whole process, and ends. "plain on 8" and "kernels on 8" (jax) and "on 8" (dualmx) cut each batch over eight devices.
 """
 
 from __future__ import annotations
@@ -67,6 +68,12 @@ def main() -> None:
     """Serve until the input ends."""
     framework, network, size, mode = sys.argv[1:5]
     loop = build(framework, network, int(size), mode)
+    if "--steps" in sys.argv:
+        for _ in range(int(sys.argv[sys.argv.index("--steps") + 1])):
+            loop.step()
+            loss = loop.loss()
+        print("READY " + json.dumps({"cpu": time.process_time(), "age": process_age(), "loss": loss}), flush=True)
+        return
     built = time.perf_counter()
     loop.step()
     loop.sync()
