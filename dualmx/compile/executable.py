@@ -31,6 +31,7 @@ from ..graph.trie import LEAF, State, Value, trie
 from ..op.lowering_context import device_axis, lowering_on, lowering_on_platform
 from .cpu.onednn.ffi_handlers import available
 from .cpu.onednn.rewrite import REWRITE_RULES, materialize_once
+from .cpu.product_operands import has_fusible_operand
 from .cpu.transpose_sinking import sink_transposes
 from .devices import device_of, quiet_jax_logging, sharding_of, x64
 from .events import CompileEvent, counters, listeners
@@ -270,11 +271,11 @@ def _scalar_input_types(last: State) -> list[tuple[tuple[int, ...], Any]]:
 
 
 _OPTIONS: dict[str, dict[str, Any] | None] = {
-    # Each matrix product is the library's by itself. Several in one call of it take up to 8 times as long, and such
-    # calls have read memory out of bounds where an operand repeats itself (jaxlib 0.10). XLA's own convolution kernels
+    # Products are the library's, with what is computed element by element after them. XLA's own convolution kernels
     # beat the library's on the shapes we measured (docs/performance.md).
-    "cpu": {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"},
+    "cpu": {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_DOT"},
 }
+_PRODUCTS_ALONE = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"}
 
 # By itself XLA:CPU finds that values that are made again are the first ones, and computes as soon as it can.
 _REMAT_OPTIONS = {"xla_disable_hlo_passes": "cse", "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"}
@@ -304,6 +305,7 @@ def compiler_options(platform: str, jaxpr: Any = None) -> dict[str, Any] | None:
     """Return compiler options for a program on a platform, None once this XLA has refused them."""
     options = _OPTIONS.get(platform)
     if options and platform == "cpu" and jaxpr is not None:
+        options = {**options, **_PRODUCTS_ALONE} if has_fusible_operand(jaxpr) else options
         options = {**options, **_REMAT_OPTIONS} if has_remat(jaxpr) else options
     return options
 

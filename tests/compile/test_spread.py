@@ -1,4 +1,4 @@
-"""Products in programs of XLA: those whose operands repeat themselves, and several in a row."""
+"""Products in programs of XLA: those whose operands repeat themselves, several in a row, and what follows them."""
 
 from __future__ import annotations
 
@@ -61,17 +61,32 @@ def test_recurrent_layers_whose_weights_are_made_in_the_same_program() -> None:
         mx.npx.reset_np()
 
 
-def test_each_product_is_a_call_of_the_library_of_its_own() -> None:
+def program_text(run: Callable[[], object]) -> str:
+    """What XLA made of the programs that `run` runs for the first time."""
+
     class Texts(Listener):
         text = ""
 
         def compiled(self, event: CompileEvent) -> None:
             self.text += event.compiled.as_text()
 
-    x, seen = mx.nd.ones((64, 64)), Texts()
+    seen = Texts()
     listeners.append(seen)
     try:
-        mx.nd.dot(mx.nd.relu(mx.nd.dot(x, x)), x).wait_to_read()
+        run()
     finally:
         listeners.remove(seen)
-    assert seen.text.count(" dot(") == seen.text.count("kind=kCustom, calls=") == 2
+    return seen.text
+
+
+def test_each_of_two_products_in_a_row_is_a_call_of_the_library_of_its_own() -> None:
+    x = mx.nd.ones((64, 64))
+    text = program_text(lambda: mx.nd.dot(mx.nd.relu(mx.nd.dot(x, x)), x).wait_to_read())
+    assert text.count(" dot(") == text.count("kind=kCustom, calls=") == 2
+
+
+def test_a_bias_is_added_in_the_call_of_its_product() -> None:
+    x, w, b = (mx.nd.array(draw.standard_normal(shape)) for shape in ((64, 48), (32, 48), (32,)))
+    text = program_text(lambda: mx.nd.FullyConnected(x, w, b, num_hidden=32).wait_to_read())
+    (call,) = [part for part in text.split("\n\n") if " dot(" in part]
+    assert " add(" in call and text.count("kind=kCustom, calls=") == 1
