@@ -29,9 +29,9 @@ from ..graph.loops import MIN_STEPS, with_loops
 from ..graph.program import Alias, program_of_prefix
 from ..graph.trie import LEAF, State, Value, trie
 from ..op.lowering_context import device_axis, lowering_on, lowering_on_platform
+from .cpu.fused_matmul import has_fusible_operand
 from .cpu.onednn.ffi_handlers import available
 from .cpu.onednn.rewrite import REWRITE_RULES, materialize_once
-from .cpu.product_operands import has_fusible_operand
 from .cpu.transpose_sinking import sink_transposes
 from .devices import device_of, quiet_jax_logging, sharding_of, x64
 from .events import CompileEvent, counters, listeners

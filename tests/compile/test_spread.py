@@ -86,7 +86,7 @@ def test_each_of_two_products_in_a_row_is_a_call_of_the_library_of_its_own() -> 
 
 
 def test_a_bias_is_added_in_the_call_of_its_product() -> None:
-    x, w, b = (mx.nd.array(draw.standard_normal(shape)) for shape in ((64, 48), (32, 48), (32,)))
-    text = program_text(lambda: mx.nd.FullyConnected(x, w, b, num_hidden=32).wait_to_read())
+    x, w, b = (mx.nd.array(draw.standard_normal(shape)) for shape in ((700, 200), (800, 200), (800,)))
+    text = program_text(lambda: mx.nd.FullyConnected(x, w, b, num_hidden=800).wait_to_read())
     (call,) = [part for part in text.split("\n\n") if " dot(" in part]
     assert " add(" in call and text.count("kind=kCustom, calls=") == 1
