@@ -159,7 +159,7 @@ class RowSparseNDArray(BaseSparseNDArray):
         if not isinstance(indices, NDArray):
             raise ArgumentTypeError(f"retain: indices={indices!r}: expected an NDArray")
         ids = indices.asnumpy().reshape(-1).astype(np.int64)
-        size = padded_size(len(ids), max(len(ids), 1))
+        size = padded_size(len(ids), self.shape[0])
         wanted = component(pad_to(ids.astype(np.int32), size, self.shape[0]), self.context)
         if self.dense is not None:
             rows = invoke(part.take_rows_or_zero.call(), (self.dense, wanted))[0]
