@@ -20,7 +20,7 @@ def assert_compiles(n: int) -> Iterator[None]:
     """Raise unless exactly `n` programs are built in this scope (pending work of this thread included).
 
     A program is built when its operations or the shapes of its inputs are met for the first time: it is compiled, or
-    prepared to run on NumPy arrays. When such a program is compiled after some runs, it is not a new one.
+    prepared to run operator by operator. When such a program is compiled after some runs, it is not a new one.
 
     Raises:
         AssertionError: another number was built; the text says how many, where they were recorded, and why.
@@ -73,12 +73,14 @@ class _BuildRecorder(Listener):
 def statistics() -> dict[str, Any]:
     """Return the engine's counts since import.
 
-    These are programs compiled and run, runs without compiling (`numpy_runs`), new steps, buffers copied to be kept,
-    and failures.
+    These are programs compiled and run, runs without compiling (`numpy_runs`), executables of single operators compiled
+    and runs by them (`operator_compiles`, `operator_runs`), new steps, buffers copied to be kept, and failures.
 
     Example:
-        >>> sorted(statistics())
-        ['compile_seconds', 'compiles', 'failures', 'flushes', 'kept_copies', 'misses', 'numpy_runs']
+        >>> sorted(statistics())[:6]
+        ['compile_seconds', 'compiles', 'failures', 'flushes', 'kept_copies', 'misses']
+        >>> sorted(statistics())[6:]
+        ['numpy_runs', 'operator_compiles', 'operator_runs']
     """
     return {name: getattr(counters, name) for name in counters.__slots__}
 

@@ -83,6 +83,12 @@ def numpy_tier(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
+def operators_tier(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Run every program by executables of its operators."""
+    yield from _in_tier(monkeypatch, DUALMX_TIER="operators")
+
+
+@pytest.fixture
 def promotion_at_3(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Use every program compiled from its third run on."""
     yield from _in_tier(monkeypatch, DUALMX_TIER="auto", DUALMX_PROMOTE_AT="3")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import gc
 import logging
 import os
 import sys
@@ -91,6 +92,7 @@ class _Worker:
             self._change.notify()
             is_busy, thread = self.is_busy, self._thread
         if is_busy and thread is not None:
+            gc.disable()  # an exception that meets a callback of it is printed and ignored
             _interrupt(thread)
             thread.join(_INTERRUPT_SECONDS)
             if thread.is_alive() and not _exit_while_xla_compiles():

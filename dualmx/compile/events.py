@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..core import knobs
@@ -19,12 +19,13 @@ def format_where(where: tuple[str, int] | None) -> str:
 
 @dataclass(frozen=True)
 class ProgramEvent:
-    """A program was built: compiled, or prepared to run on NumPy arrays.
+    """A program was built: compiled, or prepared to run operator by operator.
 
     Attributes:
         steps: the recorded steps; `results`: how many results it yields.
         reason: why no earlier executable fitted.
         start, seconds: on the clock of `time.perf_counter`.
+        built: what was made to run it.
     """
 
     steps: Sequence[State]
@@ -32,6 +33,7 @@ class ProgramEvent:
     reason: str
     start: float
     seconds: float
+    built: str = field(default="", kw_only=True)
 
     @property
     def where(self) -> tuple[str, int] | None:
@@ -51,7 +53,7 @@ class CompileEvent(ProgramEvent):
     Attributes:
         donated: how many buffers the program takes over.
         traced, lowered, compiled: JAX's stages, for the program's texts.
-        is_promotion: the program is not new: it ran on NumPy arrays until now.
+        is_promotion: the program is not new: it ran operator by operator until now.
     """
 
     donated: int
@@ -72,7 +74,7 @@ class Listener:
     measures = times_operators = False
 
     def prepared(self, event: ProgramEvent) -> None:
-        """A program was prepared to run on NumPy arrays."""
+        """A program was prepared to run operator by operator."""
 
     def compiled(self, event: CompileEvent) -> None:
         """A program was compiled, perhaps in a thread of its own."""
@@ -99,9 +101,7 @@ class DebugPrinter(Listener):
 
     def prepared(self, event: ProgramEvent) -> None:
         """Print the size and the reason, and from level 2 on the program."""
-        self._print_program(
-            event, f"prepared {event.n_operations} operations, {event.results} results without compiling"
-        )
+        self._print_program(event, f"prepared {event.n_operations} operations, {event.results} results {event.built}")
 
     def compiled(self, event: CompileEvent) -> None:
         """Print the size, the reason, and from level 2 on the program's texts."""
@@ -149,12 +149,15 @@ listeners: list[Listener] = [DebugPrinter(_level)] if _level else []
 class Counters:
     """Totals of this process: programs compiled and run, new recorded steps, buffers copied, failures."""
 
-    __slots__ = ("compiles", "flushes", "misses", "kept_copies", "failures", "compile_seconds", "numpy_runs")
+    __slots__ = (
+        "compiles", "flushes", "misses", "kept_copies", "failures", "compile_seconds", "numpy_runs",
+        "operator_compiles", "operator_runs",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.compiles = self.flushes = self.misses = self.kept_copies = self.failures = 0
         self.compile_seconds = 0.0
-        self.numpy_runs = 0
+        self.numpy_runs = self.operator_compiles = self.operator_runs = 0
 
 
 counters = Counters()

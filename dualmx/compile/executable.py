@@ -238,7 +238,7 @@ class Executable:
             traced = jitted.trace(*specs)
             lowered = traced.lower()
             with persistent_cache():
-                compiled = _compiled(lowered, platform, traced.jaxpr.jaxpr)
+                compiled = compile_lowered(lowered, platform, traced.jaxpr.jaxpr)
         counters.compiles += 1
         trie.programs += 1
         seconds = time.perf_counter() - began
@@ -310,7 +310,7 @@ def compiler_options(platform: str, jaxpr: Any = None) -> dict[str, Any] | None:
     return options
 
 
-def _compiled(lowered: Any, platform: str, jaxpr: Any) -> Any:
+def compile_lowered(lowered: Any, platform: str, jaxpr: Any) -> Any:
     """Compile with the options of the platform, without those that this XLA does not know."""
     options = compiler_options(platform, jaxpr)
     try:
@@ -322,4 +322,13 @@ def _compiled(lowered: Any, platform: str, jaxpr: Any) -> Any:
         return lowered.compile()
 
 
-__all__ = ["Executable", "announcement", "compiler_options", "describe_program", "export_stablehlo", "sub_jaxprs"]
+__all__ = [
+    "Executable",
+    "announcement",
+    "compile_lowered",
+    "compiler_options",
+    "describe_program",
+    "export_stablehlo",
+    "persistent_cache",
+    "sub_jaxprs",
+]

@@ -1,4 +1,4 @@
-"""Promotion: a program that has run often enough on NumPy arrays is compiled, and the compiled one takes its place.
+"""Promotion: a program that was interpreted often enough is compiled, and the compiled one takes its place.
 
 When it does follows from counts of its work and never from clocks: the same script gives the same bits every time, on a
 busy machine as on an idle one, and in every process of a job.
@@ -11,20 +11,14 @@ from collections.abc import Callable
 
 from ..core import knobs
 from .background import Compilation, submit
-from .cpu.kernels.kernel import Work
 from .executable import Executable
-from .numpy_executable import NumpyExecutable
+from .first_tier import FirstTierExecutable
 
-# Microseconds, from convolutional, recurrent and dense networks on two cores; only the order of magnitude counts.
-# What compiling any program takes, and more for each of what it does.
-_COMPILE_US, _COMPILE_EACH_US = 25_000.0, Work(statements=500, products=10_000, convolutions=120_000, loops=200_000)
-# A compiled program saves some for each statement, and each byte that these write; products and convolutions save none.
-_STATEMENT_US, _BYTE_US = 5.0, 0.00005
 # Half of them run before anything is compiled: what runs once or twice never is.
 _MIN_RUNS, _MAX_RUNS = 6, 1_000_000
 
 
-def promotion_run(executable: NumpyExecutable) -> int:
+def promotion_run(executable: FirstTierExecutable) -> int:
     """Return the run from which a program is used compiled: when what it could have saved is what compiling costs.
 
     This rule costs at most twice as much as knowing the number of runs beforehand. See "Competitive Snoopy Caching"
@@ -32,22 +26,20 @@ def promotion_run(executable: NumpyExecutable) -> int:
     """
     if knobs.PROMOTE_AT.is_set():
         return knobs.PROMOTE_AT.integer(1)
-    work, n_bytes = executable.kernels.work()
-    compiling = _COMPILE_US + sum(n * each for n, each in zip(work, _COMPILE_EACH_US, strict=True))
-    saved = _STATEMENT_US * work.statements + _BYTE_US * n_bytes
-    return min(max(_MIN_RUNS, int(compiling / max(saved, 1e-3))), _MAX_RUNS)
+    cost = executable.cost()
+    return min(max(_MIN_RUNS, int(cost.compile_us / max(cost.saved_us, 1e-3))), _MAX_RUNS)
 
 
-def promotion_of(executable: NumpyExecutable) -> Promotion | None:
+def promotion_of(executable: FirstTierExecutable) -> Promotion | None:
     """Return what counts the runs of a program, None if it is never compiled."""
     return Promotion(promotion_run(executable)) if knobs.TIER.read() == "auto" else None
 
 
 class Promotion:
-    """The way of one program from NumPy arrays to XLA.
+    """The way of one program from the interpreter to XLA.
 
-    It is compiled in a thread from half of the way on, and waited for at its end. A program that ran on NumPy arrays
-    is right, so that one that cannot be compiled goes on to do so.
+    It is compiled in a thread from half of the way on, and waited for at its end. A program that was interpreted is
+    right, so that one that cannot be compiled goes on so.
 
     Attributes:
         run: the first run that uses the compiled program.

@@ -1,4 +1,4 @@
-"""Tiers: whether a program runs operator by operator on NumPy arrays or is compiled."""
+"""Tiers: whether a program runs operator by operator, on NumPy arrays or by their executables, or is compiled."""
 
 from __future__ import annotations
 
@@ -22,6 +22,17 @@ def current_tier() -> str:
     return "xla" if knobs.ROOT_URI.is_set() and not knobs.TIER.is_set() else knobs.TIER.read()
 
 
+def first_tier(ctx: Context) -> str:
+    """Return how programs on one device begin to run: `numpy`, `operators` or `xla`."""
+    tier, on_cpu = current_tier(), device_of(ctx).platform == "cpu"
+    if tier == "auto":
+        if on_cpu:
+            return "numpy"
+        # Nobody has measured on another device what it is worth, so that it is for those who ask for it.
+        return "operators" if knobs.TIER.is_set() else "xla"
+    return "xla" if tier == "numpy" and not on_cpu else tier
+
+
 def make_executable(
     steps: Sequence[State],
     wanted: Sequence[Value],
@@ -32,15 +43,18 @@ def make_executable(
     group: DeviceGroup | None = None,
 ) -> Executable:
     """Return the executable of a program in the tier of this process; what tier 0 lacks is compiled."""
-    on_one_cpu = group is None and ctx.mesh is None and not getattr(ctx, "remote", False)
-    if current_tier() != "xla" and wanted and on_one_cpu and device_of(ctx).platform == "cpu":
+    is_on_one_device = group is None and ctx.mesh is None and not getattr(ctx, "remote", False)
+    if wanted and is_on_one_device and not any(leaf_shardings) and (tier := first_tier(ctx)) != "xla":
         # Deferred: a process that runs no program needs no kernels, and generating them takes longer to import.
-        from .cpu.kernels.codegen import Unsupported
-        from .numpy_executable import NumpyExecutable
+        from .first_tier import Unsupported
         from .promotion import promotion_of
 
+        if tier == "numpy":
+            from .numpy_executable import NumpyExecutable as FirstTier
+        else:
+            from .operators_executable import OperatorsExecutable as FirstTier
         try:
-            executable = NumpyExecutable(steps, wanted, ctx)
+            executable = FirstTier(steps, wanted, ctx)
         except Unsupported:
             pass  # it is compiled
         else:

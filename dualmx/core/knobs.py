@@ -150,9 +150,10 @@ TIER = Knob(
     "DUALMX_TIER",
     "auto",
     "auto runs programs on the CPU operator by operator, without compiling them, until they have run often enough to "
-    "be worth it; numpy always does, where all operators have kernels; xla compiles each before its first run, as does "
-    "a job of several processes for which nothing is set.",
-    ("auto", "numpy", "xla"),
+    "be worth it; numpy always does, where all operators have kernels; operators runs them on any one device by an "
+    "executable for each operator, as does auto on a GPU or TPU, if you set it, until they are compiled; xla compiles "
+    "each before its first run, as do GPUs and TPUs and a job of several processes for which nothing is set.",
+    ("auto", "numpy", "operators", "xla"),
 )
 PROMOTE_AT = Knob(
     "DUALMX_PROMOTE_AT",

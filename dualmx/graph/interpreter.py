@@ -1,12 +1,13 @@
 """The interpreter: the only code that runs a program and its backward passes.
 
-How an operator is executed is the executor's: traced into one XLA program, at once, or recorded.
+How an operator is executed is the executor's: traced into one XLA program, at once, by itself, or recorded.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
 from itertools import repeat
 from typing import Any, NamedTuple, Protocol
 
@@ -138,6 +139,10 @@ class JaxExecutor:
         has_integer_results = avals is not None and any(is_integer(avals[slot]) for slot in step.outs)
         return call_vjp(step.call, ins, step.wrt, *self._scalars(step), has_integer_results)
 
+    def add(self, a: Any, b: Any) -> Any:
+        """Return the sum of two cotangents."""
+        return a + b
+
     def ones_like(self, x: Any) -> Any:
         """Return ones, the cotangent of a head without one."""
         return jnp.ones_like(x)
@@ -267,7 +272,7 @@ def _run_backward(
 
     for head, seed in zip(step.heads, step.head_grads, strict=True):
         ct = executor.ones_like(env[head]) if seed is None else env[seed]
-        cotangents[head] = cotangents[head] + ct if head in cotangents else ct
+        cotangents[head] = executor.add(cotangents[head], ct) if head in cotangents else ct
     for number, ended in zip(step.path, repeat(()) if drops is None else drops, strict=drops is not None):
         instr: Instr = steps[number]
         for slot in instr.outs:
@@ -281,8 +286,10 @@ def _run_backward(
     gradients = []
     for group, old in zip(step.targets, step.accumulate_into, strict=True):
         parts = [cotangents[slot] for slot in group if slot in cotangents]
-        total = sum(parts[1:], parts[0]) if parts else executor.zeros_like(env[group[0]])
-        gradients.append(executor.place_gradient(group[0], total if old is None else env[old] + total))
+        total = reduce(executor.add, parts) if parts else executor.zeros_like(env[group[0]])
+        if old is not None:
+            total = executor.add(env[old], total)
+        gradients.append(executor.place_gradient(group[0], total))
     return gradients
 
 
@@ -296,4 +303,4 @@ def _pull(instr: Instr, vjp_fn: VjpFn, outs: Sequence[Any], cotangents: dict[int
     for k, ct in zip(instr.wrt, vjp_fn(tuple(cts)), strict=True):
         if ct is not None:
             slot = ins[k]
-            cotangents[slot] = cotangents[slot] + ct if slot in cotangents else ct
+            cotangents[slot] = executor.add(cotangents[slot], ct) if slot in cotangents else ct

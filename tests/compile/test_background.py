@@ -73,12 +73,12 @@ import dualmx as mx
 from dualmx import nd
 from dualmx.compile import background, executable
 
-inside, compiled = threading.Event(), executable._compiled
+inside, compiled = threading.Event(), executable.compile_lowered
 def announced(*args):
     inside.set()
     return compiled(*args)
 if sys.argv[1] == "xla":
-    executable._compiled = announced
+    executable.compile_lowered = announced
 else:
     plan = executable.lower
     executable.lower = lambda *args: (inside.set(), plan(*args))[1]

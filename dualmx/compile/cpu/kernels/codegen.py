@@ -11,16 +11,13 @@ import numpy as np
 from jax.core import Tracer
 
 from ....op.symbolic_sizes import size_source, sizes_source
+from ...first_tier import Unsupported
 
 Names = list[str]
 Rule = Callable[["SourceWriter", Any, Names], Names]
 
 RULES: dict[str, Rule] = {}
 _NAME = re.compile(r"\b[vxs]\d+\b")
-
-
-class Unsupported(Exception):
-    """A primitive, or a form of one, that no NumPy function computes."""
 
 
 def is_literal(v: Any) -> bool:

@@ -37,6 +37,7 @@ from ....op.trace_store import (
     read_fields,
     store,
 )
+from ...first_tier import Work
 from . import primitives
 from .codegen import SourceWriter, Unsupported
 
@@ -44,20 +45,6 @@ Sizes = tuple[int, ...]
 _KEY = ((2,), np.dtype(np.uint32))
 _SCALAR = ((), np.dtype(np.float32))
 _MAX_STORED = 8  # kernels that are read for one pattern
-
-
-class Work(NamedTuple):
-    """What functions do, counted in their source.
-
-    Attributes:
-        statements: those that compute or move elements one by one.
-        products, convolutions, loops: matrix products, convolutions, and loops, whose bodies count once.
-    """
-
-    statements: int
-    products: int
-    convolutions: int
-    loops: int
 
 
 def work_of(source: str) -> Work:
