@@ -20,7 +20,7 @@ from ..kvstore import has_values, is_asynchronous, is_distributed, known, pull_a
 from ..kvstore.base import updater_of
 from ..kvstore.replicated_update import step_as_spmd
 from ..ndarray import NDArray, flush
-from ..ndarray.ndarray import have_fresh_grads, mark_grads_used
+from ..ndarray.ndarray import grads_of, have_fresh_grads, mark_grads_used
 from ..optimizer import get_updater
 from ..optimizer.optimizer import update_counts_by_device
 from .bridge import OptaxOptimizer
@@ -394,7 +394,7 @@ class Trainer:
         every = self._trainable_arrays()
         if params is every.chosen and len(self._updaters) == 1 and not (self._update_on_kvstore or every.lists_itself):
             if params:
-                self._updaters[0](every.indices, [a.grad for a in every.arrays], every.arrays)
+                self._updaters[0](every.indices, grads_of(every.arrays), every.arrays)
         elif not self._update_on_kvstore and params:
             own = {i: (p.list_data(), p.list_grad()) for i, p in params if p._lists_itself}
             for k, updater in enumerate(self._updaters):

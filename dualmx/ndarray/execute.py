@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
@@ -9,7 +10,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -82,25 +83,31 @@ def flush(tr: Trace | None = None, *, after_update: bool = False) -> None:
         if tr.state.has_collective:
             flush_spmd(traces_with_same_program(tr))
         elif live := _detach(tr):
-            if after_update:
-                live = _without_unread_gradients(tr, live)
-            _execute([tr], [live])
+            _execute([tr], [_without_unread_gradients(tr, live) if after_update else live])
 
 
 class _Split(NamedTuple):
     """How the live handles of a prefix are parted.
 
     Attributes:
+        values: their values.
         unread: positions of gradients that an operator reads.
         rest: positions of all others.
-        values: the values of the others.
+        kept: the values of the others.
         last: the last backward.
     """
 
+    values: tuple[Value, ...]
     unread: Sequence[int]
     rest: Sequence[int]
-    values: tuple[Value, ...]
+    kept: tuple[Value, ...]
     last: State
+
+
+@lru_cache(maxsize=4096)
+def _is_worth_recycling(like: Value) -> bool:
+    """Whether a program had better take over a dead buffer than allocate one."""
+    return math.prod(like.shape) * like.dtype.itemsize > _SMALL_BYTES
 
 
 class UnreadGradients(Trace):
@@ -125,7 +132,7 @@ class UnreadGradients(Trace):
             tr.keys[: last.n_keys],
         )
         self._whole = tr.state
-        self._overwritten = [v for v in tr.overwritten_by if v.state and v.state.n_leaves <= last.n_leaves]
+        self._overwritten = tr.overwritten_by
         self.handles = [weakref.ref(h) for h in handles]
         for h in handles:
             h._trace = self
@@ -149,8 +156,11 @@ class UnreadGradients(Trace):
             if self.executed or self._pending():
                 return
             self.executed = True
-            tr.dead_buffers += [self.leaves[v.state.n_leaves - 1] for v in self._overwritten if v.state]
-            tr.dead_avals += [v.aval for v in self._overwritten]
+            if any(map(_is_worth_recycling, {v.aval for v in self._overwritten})):
+                for v in self._overwritten:
+                    if v.state and v.state.n_leaves <= len(self.leaves) and _is_worth_recycling(v.aval):
+                        tr.dead_buffers.append(self.leaves[v.state.n_leaves - 1])
+                        tr.dead_avals.append(v.aval)
             self.release()
 
 
@@ -163,20 +173,26 @@ def _without_unread_gradients(tr: Trace, live: list[Handle]) -> list[Handle]:
     if tr.value_checks or tr.exposed or UnreadGradients in state.memo:
         return live
     values = tuple([h._value for h in live])
-    split = state.memo.get((UnreadGradients, values))
-    if split is None:
-        split = state.memo[UnreadGradients, values] = _part_unread(tr, values)
-    if not split.unread or values in state.programs:
-        return live
-    exe, n = state.programs.get(split.values), split.last.n_leaves
-    if exe is not None and exe.donate and exe.donate[0] < n:
-        return live  # it was compiled when there were no gradients
-    tr.n_kept_leaves = n
+    split = state.memo.get(_Split)
+    if split is None or split.values != values:
+        # To look for it in a dictionary takes longer, and a step mostly leaves the same behind as the one before.
+        split = state.memo.get((_Split, values))
+        if split is None:
+            split = state.memo[_Split, values] = _part_unread(tr, values)
+        if not split.unread or values in state.programs:
+            return live
+        exe, n = state.programs.get(split.kept), split.last.n_leaves
+        if exe is not None:
+            if exe.donate and exe.donate[0] < n:
+                return live  # it was compiled when there were no gradients
+            if exe.promotion is None:  # otherwise another one takes its place
+                state.memo[_Split] = split
+    tr.n_kept_leaves = split.last.n_leaves
     UnreadGradients(tr, split.last, [live[i] for i in split.unread])
     return [live[i] for i in split.rest]
 
 
-def _part_unread(tr: Trace, values: Sequence[Value]) -> _Split:
+def _part_unread(tr: Trace, values: tuple[Value, ...]) -> _Split:
     """Tell gradients that an operator reads from other values."""
     steps = steps_of(tr.state)
     passes = [s for s in steps if s.kind == BACKWARD]
@@ -184,14 +200,14 @@ def _part_unread(tr: Trace, values: Sequence[Value]) -> _Split:
     # Gradients of rows belong to tables, which are too large to be written anew.
     is_whole = all(group[0] in variables for s in passes for group in s.payload.targets)
     if not passes or not is_whole or tr.ctx.mesh is not None or getattr(tr.ctx, "remote", False):
-        return _Split((), range(len(values)), tuple(values), tr.state)
+        return _Split(values, (), range(len(values)), values, tr.state)
     read = {v for s in steps if s.kind == OP for v in s.ins}
     unread = {
         v for s in passes for v, old in zip(s.outs, s.payload.accumulate_into, strict=True) if old is None and v in read
     }
     rest = [i for i, v in enumerate(values) if v not in unread]
     at = [i for i, v in enumerate(values) if v in unread]
-    return _Split(at, rest, tuple([values[i] for i in rest]), passes[-1])
+    return _Split(values, at, rest, tuple([values[i] for i in rest]), passes[-1])
 
 
 def flush_spmd(traces: Sequence[Trace], processes: ProcessRunner | None = None) -> None:
@@ -386,10 +402,11 @@ def run_executable(exe: Executable, tr: Trace) -> list[Any]:
 
 def _own_donated(exe: Executable, leaves: list[Any]) -> None:
     """Replace leaves that a program takes over, and that somebody else holds, by copies."""
+    # An array of NumPy is copied on its way in.
     for i in exe.donate:
-        if type(leaves[i]) is np.ndarray:
-            continue  # which is copied on its way in
-        if not _takes_over or _getrefcount(leaves[i]) > _SOLE_REFCOUNT or id(leaves[i]) in protected:
+        if (not _takes_over or _getrefcount(leaves[i]) > _SOLE_REFCOUNT or id(leaves[i]) in protected) and type(
+            leaves[i]
+        ) is not np.ndarray:
             leaves[i] = copy_buffer(leaves[i])
             counters.kept_copies += 1
 
@@ -647,7 +664,8 @@ def _match_dead_buffers(tr: Trace, outs: list[Value]) -> tuple[list[Value], list
     """Match buffers to recycle with outputs of the same shape and dtype."""
     free: dict[Any, deque[Value]] = {}
     for v in outs:
-        free.setdefault(v.aval, deque()).append(v)
+        if _is_worth_recycling(v.aval):
+            free.setdefault(v.aval, deque()).append(v)
     recycled = []
     for d, like in zip(tr.dead_buffers, tr.dead_avals, strict=True):
         if type(d) is not np.ndarray and (same := free.get(like)):

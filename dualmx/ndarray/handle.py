@@ -16,7 +16,7 @@ from ..core.context import Context
 from ..core.errors import ArgumentError, MXNetError
 from ..core.process import fork_guard
 from ..core.rng import rng_streams
-from ..graph.trie import Value, aval
+from ..graph.trie import LEAF, State, Value, aval
 from ..op.registry import OPS, Call
 from ..op.schema import FLOAT32_EXACT_INTS
 from .aliasing import exposed, exposed_to_write, invalidate_views
@@ -26,6 +26,7 @@ from .saved_tape import TapeEntry, TapeValue
 
 ref = weakref.ref
 _new = object.__new__
+_MANY = 16  # arrays of a call, from which on looking at all of them at once pays
 
 
 def realize(a: Handle, reading_trace: Trace | None = None) -> Any:
@@ -117,6 +118,12 @@ def leaf_of(tr: Trace, a: Handle) -> Value:
 
 def values_in(tr: Trace, handles: Sequence[Handle]) -> list[Value]:
     """Return the values of many arrays in a trace, as `leaf_of` for each that is not there."""
+    began, is_long = tr.state, len(handles) > _MANY
+    if is_long:
+        enter_as_before(tr, [a for a in handles if a._trace is not tr])
+        found = [a._value for a in handles if a._trace is tr]
+        if len(found) == len(handles):
+            return found
     found = []
     for a in handles:
         if a._trace is tr:
@@ -138,7 +145,53 @@ def values_in(tr: Trace, handles: Sequence[Handle]) -> list[Value]:
                 found.append(nx.out)
                 continue
         found.append(leaf_of(tr, a))
+    if is_long and tr.ctx.mesh is None:
+        began.memo[enter_as_before] = _leaves_between(began, tr.state)
     return found
+
+
+def _leaves_between(first: State, last: State) -> list[tuple[Value, str | None, Value]]:
+    """Return shape and dtype, `grad_req` and value of each array that entered between two states, if nothing else did.
+
+    None of them was a variable before, or is on the tape.
+    """
+    found: list[tuple[Value, str | None, Value]] = []
+    state = last
+    while state is not first and state.parent is not None:
+        req, number = state.payload or (None, state.n_vars - 1)
+        if state.kind != LEAF or number != state.n_vars - 1 or state.out.tracked != bool(state.payload):
+            return []
+        found.append((state.out.aval, req, state.out))
+        state = state.parent
+    return found[::-1] if state is first else []
+
+
+def enter_as_before(tr: Trace, handles: Sequence[Handle]) -> None:
+    """Enter the first ones of many arrays by the way that the trace went from here the last time, while they fit."""
+    way, numbers = tr.state.memo.get(enter_as_before), tr.variable_numbers
+    if not way or (numbers and not numbers.keys().isdisjoint(map(id, handles))):
+        return
+    n = 0
+    for a, (like, req, _) in zip(handles, way, strict=False):
+        x, data = a._meta, a._data
+        if a._value.aval is not like or data is None or (a._trace is not None and type(data) is np.ndarray):
+            break
+        if (req is not None) if x is None else (x.grad_req is None or x.grad_req != req or x.view_base is not None):
+            break
+        n += 1
+    entering, way = handles[:n], way[:n]
+    variables = [a for a in entering if a._meta is not None]
+    new = dict(zip(map(id, variables), range(len(tr.variables), len(tr.variables) + n), strict=False))
+    if not n or len(new) != len(variables):
+        return
+    numbers.update(new)
+    tr.variables += variables
+    tr.leaves += [a._data for a in entering]
+    last = way[-1][2].state
+    assert last is not None
+    tr.state = last
+    for a, (_, _, v) in zip(entering, way, strict=True):
+        a._value, a._trace = v, tr
 
 
 def enter_variable(tr: Trace, a: Handle, grad: Handle, grad_req: str, is_kept: bool) -> Any:
@@ -524,25 +577,26 @@ def rebind(o: Handle, tr: Trace, v: Value) -> None:
 
 def rebind_all(handles: Sequence[Handle], tr: Trace, values: Sequence[Value]) -> None:
     """Rename many arrays to values of the current trace, as `rebind` for each."""
-    pending, marks = tr.handles, bool(local.record_depth or local.recording)
+    pending, overwritten, marks = tr.handles, tr.overwritten_by, bool(local.record_depth or local.recording)
     for o, v in zip(handles, values, strict=True):
-        x, data = o._meta, o._data
+        x, data, before = o._meta, o._data, o._trace
         if x is not None:
             if x.view_base is not None or x.exposed is not None or x.views or (marks and x.grad_req is not None):
                 rebind(o, tr, v)
                 continue
             x.tape_value = x.error = None
         if data is not None:
-            if o._trace is tr:
-                tr.overwritten_by[o._value] = ref(o)
+            r = ref(o)
+            if before is tr:
+                overwritten[o._value] = r
             else:
                 tr.dead_buffers.append(data)
                 tr.dead_avals.append(v.aval)
             o._data = None
-            pending.append(ref(o))
-        elif o._trace is not tr:
-            if o._trace is not None and o._trace.is_recyclable:
-                tr.replaced = o._trace
+            pending.append(r)
+        elif before is not tr:
+            if before is not None and before.is_recyclable:
+                tr.replaced = before
             pending.append(ref(o))
         o._trace, o._value = tr, v
 

@@ -574,7 +574,17 @@ def have_fresh_grads(arrays: Iterable[NDArray]) -> bool:
 def mark_grads_used(arrays: Iterable[NDArray]) -> None:
     """Note that an optimizer step has used the gradients of arrays."""
     for a in arrays:
-        a._extra().fresh_grad = False
+        (a._meta or a._extra()).fresh_grad = False
+
+
+def grads_of(arrays: Iterable[NDArray]) -> list[NDArray | Any]:
+    """Return the gradient of each of many arrays."""
+    return [a.grad if (x := a._meta) is None or x.view_base is not None else x.grad for a in arrays]
+
+
+def contexts_of(arrays: Iterable[NDArray]) -> set[Context]:
+    """Return the contexts that arrays are on."""
+    return {a._value.ctx for a in arrays}
 
 
 def make_variable(a: NDArray, grad: NDArray | None, grad_req: str) -> None:

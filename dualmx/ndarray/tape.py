@@ -212,14 +212,16 @@ def _backward(heads: Sequence[Handle], head_grads: Sequence[Handle | None], reta
             _store_grad(a, g)
         return
     targets = [tr.variables[k] for k in route.handles]
-    adds = tuple(
-        leaf_of(tr, _grad_on_trace_context(a, tr)) if req == "add" else None
-        for a, req in zip(targets, route.grad_reqs, strict=True)
-    )
+    adds: tuple[Value | None, ...] = (None,) * len(targets)
+    if "add" in route.grad_reqs:
+        adds = tuple(
+            leaf_of(tr, _grad_on_trace_context(a, tr)) if req == "add" else None
+            for a, req in zip(targets, route.grad_reqs, strict=True)
+        )
     nx = _record_backward(tr, route, hv, sv, adds, retain_graph)
     elsewhere, sparse, here, values = [], {}, [], []
     for a, v, ids in zip(targets, nx.outs, route.row_ids, strict=True):
-        x = a._extra()
+        x = a._meta or a._extra()
         x.fresh_grad = True
         g = x.grad
         assert g is not None

@@ -21,6 +21,7 @@ from ..core.registry import Registry
 from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray, zeros
 from ..ndarray.handle import realize
+from ..ndarray.ndarray import contexts_of
 from ..op.registry import Call, get_op
 from ..sparse import invoke_out
 from .hooks import own_hooks
@@ -48,7 +49,7 @@ def fusible_indices(
     """Positions of parameters that one call can update: of one op name, gradient storage and context."""
     kinds: dict[tuple[str, bool, Context], list[int]] = {}
     if len(set(names)) == 1 and not any(kind.is_sparse for kind in set(map(type, grads))):
-        contexts = set(map(attrgetter("context"), weights))
+        contexts = contexts_of(weights)
         if len(contexts) == 1:
             return {(names[0], True, contexts.pop()): list(range(len(names)))}
     for i, (name, weight, grad) in enumerate(zip(names, weights, grads, strict=True)):
@@ -292,11 +293,12 @@ class Optimizer:
 
     def _update_count(self, index: Any) -> None:
         """Count an update of one index or a list of them."""
-        counts = self._index_update_count
+        counts, begin, most = self._index_update_count, self.begin_num_update, self.num_update
         for i in index if isinstance(index, (list, tuple)) else (index,):
-            counts[i] = n = counts.get(i, self.begin_num_update) + 1
-            if n > self.num_update:
-                self.num_update = n
+            counts[i] = n = counts.get(i, begin) + 1
+            if n > most:
+                most = n
+        self.num_update = most
 
     def _multipliers(self, indices: Sequence[Any], attribute: str, table: Mapping[Any, float]) -> list[float]:
         if self.param_dict:

@@ -167,8 +167,10 @@ class RuleOptimizer(Optimizer):
 
     def _several(self, name: str, rates: Any, wds: Sequence[float], which: Sequence[int]) -> Update:
         known, n = get_formula(name), len(which)
-        settings = {**self.settings(known), "wds": tuple([wds[k] for k in which]), known.count: n}
-        columns = iter(zip(*[rates[k] for k in which], strict=True))
+        if n < len(rates):
+            rates, wds = [rates[k] for k in which], [wds[k] for k in which]
+        settings = {**self.settings(known), "wds": tuple(wds), known.count: n}
+        columns = iter(zip(*rates, strict=True))
         scalars = {r: self.rescale_grad if r == "rescale_grad" else next(columns) for r in known.runtime}
         return Update(*shared_scalars(update_call(name, n, **settings))(scalars), which)
 
@@ -188,6 +190,9 @@ class RuleOptimizer(Optimizer):
         arrays = self.state_arrays(weights, states)
         groups = [(w, g, *own) for w, g, own in zip(weights, grads, arrays, strict=True)]
         for call, scalars, which in self._updates(indices, weights, grads, states, lrs, wds):
+            if len(which) == len(weights):
+                invoke_out(call, list(chain.from_iterable(groups)), weights, scalars)
+                continue
             inputs = list(chain.from_iterable(map(groups.__getitem__, which)))
             invoke_out(call, inputs, list(map(weights.__getitem__, which)), scalars)
 

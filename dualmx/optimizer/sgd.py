@@ -22,6 +22,8 @@ class MasterCopy(ImplOptimizer):
 
     def formulas(self, states: Sequence[Any]) -> list[str]:
         """Names of the operators that update parameters with these states."""
+        if set(map(type, states)) == {NDArray}:
+            return [self.formula] * len(states)
         found = []
         for state in states:
             if isinstance(state, (tuple, list)):

@@ -10,6 +10,7 @@ from typing import Any
 from ..core import knobs
 from ..core.context import Context, current_context
 from ..core.errors import ArgumentError, MXNetError
+from ..graph.gradient import ROW_SPARSE_REQS
 from ..graph.interpreter import run
 from ..graph.program import Instr
 from ..graph.program_call import ProgramCall
@@ -160,10 +161,10 @@ def needs_stepwise(call: Call, ins: Sequence[NDArray]) -> bool:
         return False
     if _makes_sparse(call):
         return True
-    for a in ins:
-        if a.is_sparse or (a._meta is not None and a._meta.grad_req in ("rows", "rows_add")):
-            return True
-    return False
+    if any(kind.is_sparse for kind in set(map(type, ins))):
+        return True
+    reqs = {x.grad_req for a in ins if (x := a._meta) is not None}
+    return not reqs.isdisjoint(ROW_SPARSE_REQS)
 
 
 class RecordingExecutor:

@@ -166,11 +166,33 @@ def test_a_gradient_under_two_names_is_read_under_both():
 
 
 @pytest.mark.usefixtures("xla_tier")
-def test_weights_take_the_place_of_those_before_the_last():
-    net = net_of()
+def test_large_weights_take_the_place_of_those_before_the_last():
+    net = net_of(units=500)
     trainer = trainer_of(net)
     places = []
     for i in range(8):
         step(net, trainer, batch(i))
         places.append(np.asarray(net[0].weight.data(), copy=False).ctypes.data)
     assert len(set(places[2:])) == 2
+
+
+@pytest.mark.parametrize("tier", ["xla_tier", "numpy_tier", "promotion_at_3"])
+def test_what_else_is_alive_may_change_from_step_to_step(tier, request):
+    request.getfixturevalue(tier)
+    net = net_of(nn.Dense(4, activation="tanh"))
+    trainer = trainer_of(net)
+    held, losts = [], []
+    for i in range(9):
+        if i % 3 == 2:
+            trainer._params[0].data().attach_grad()  # the gradient before it stays
+        with autograd.record():
+            out = net(batch(i)) ** 2
+            loss = out.sum()
+        held = [out] if i % 4 > 1 else []
+        del out
+        before = [p.data().asnumpy() for p in trainer._params] if i == 8 else []
+        loss.backward()
+        trainer.step(1)
+        losts = [(b - p.data().asnumpy()) / RATE for b, p in zip(before, trainer._params, strict=False)]
+    assert not held
+    same(gradients(trainer), losts)
