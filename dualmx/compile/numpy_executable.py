@@ -19,7 +19,7 @@ from .first_tier import Cost, FirstTierExecutable, Work
 # What compiling any program takes, and more for each of what it does.
 _COMPILE_US, _COMPILE_EACH_US = 25_000.0, Work(statements=500, products=10_000, convolutions=120_000, loops=200_000)
 # A compiled program saves some for each statement, and each byte that these write; products and convolutions save none.
-_STATEMENT_US, _BYTE_US = 5.0, 0.00005
+_STATEMENT_US, _BYTE_US = 5.0, 0.000015
 
 
 class NumpyExecutable(FirstTierExecutable):
