@@ -6,6 +6,8 @@ import ctypes
 import gc
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 from . import knobs
@@ -82,6 +84,21 @@ def trim() -> None:
     _call("malloc_trim", 0)
 
 
+@contextmanager
+def paused_collection() -> Iterator[None]:
+    """Pause Python's collector of garbage, which is not needed where many objects take the place of as many others.
+
+    It would look at them all several times, since it counts the new ones before the old ones are gone.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 poisons = knobs.POISON.read() == "1"
 
 
@@ -90,4 +107,4 @@ def poison(address: int, nbytes: int) -> None:
     ctypes.memset(address, 0xFF, nbytes)
 
 
-__all__ = ["fork_guard", "poison", "poisons", "retain_freed", "trim"]
+__all__ = ["fork_guard", "paused_collection", "poison", "poisons", "retain_freed", "trim"]

@@ -23,7 +23,7 @@ from ..compile.multi_device import DeviceGroup, group_of, group_over_processes
 from ..compile.tiers import make_executable
 from ..core import knobs, process
 from ..core.errors import MXNetError
-from ..core.process import fork_guard
+from ..core.process import fork_guard, paused_collection
 from ..graph.gradient import variables_of
 from ..graph.signature import context_free_signature, index_of, value_at_index
 from ..graph.trie import BACKWARD, LEAF, OP, VARIABLE, State, Value, aval, steps_of
@@ -151,7 +151,10 @@ class UnreadGradients(Trace):
         return True
 
     def recycle_into(self, tr: Trace) -> None:
-        """Hand `tr` the buffers that were overwritten since, once nobody waits for the gradients any more."""
+        """Hand `tr` the buffers that were overwritten since, once nobody waits for the gradients any more.
+
+        Small ones are freed with those that `tr` holds.
+        """
         with self.lock:
             if self.executed or self._pending():
                 return
@@ -161,7 +164,7 @@ class UnreadGradients(Trace):
                     if v.state and v.state.n_leaves <= len(self.leaves) and _is_worth_recycling(v.aval):
                         tr.dead_buffers.append(self.leaves[v.state.n_leaves - 1])
                         tr.dead_avals.append(v.aval)
-            self.release()
+                self.release()
 
 
 def _without_unread_gradients(tr: Trace, live: list[Handle]) -> list[Handle]:
@@ -263,13 +266,20 @@ def _detach(tr: Trace) -> list[Handle]:
 
 def _execute(traces: Sequence[Trace], lives: Sequence[list[Handle]], processes: ProcessRunner | None = None) -> None:
     """Run the program of traces, one for each context, and give the live handles their arrays."""
+    with ExitStack() as running:
+        _execute_in(running, traces, lives, processes)
+
+
+def _execute_in(
+    running: ExitStack, traces: Sequence[Trace], lives: Sequence[list[Handle]], processes: ProcessRunner | None
+) -> None:
+    """As `_execute`; `running` takes up what holds from the start of the program to the end."""
     first, state = traces[0], traces[0].state
     values = [tuple([h._value for h in live]) for live in lives]
     began = time.perf_counter() if listeners else 0.0
     for tr in traces:
         if tr.replaced is not None:
             tr.replaced.recycle_into(tr)
-            tr.replaced = None
     try:
         group = _group_of(traces, processes) if state.has_collective else None
         if group is None:
@@ -277,6 +287,8 @@ def _execute(traces: Sequence[Trace], lives: Sequence[list[Handle]], processes: 
             exe = state.programs.get(key) or _find_covering_executable(state, key) or _compile(traces, key, key)
             if exe.promotion is not None:
                 exe = _next_run(exe, traces)
+            if len(values[0]) > _MANY:
+                running.enter_context(paused_collection())
             started = time.perf_counter() if listeners else 0.0
             results = [run_executable(exe, first)]
         else:

@@ -577,28 +577,29 @@ def rebind(o: Handle, tr: Trace, v: Value) -> None:
 
 def rebind_all(handles: Sequence[Handle], tr: Trace, values: Sequence[Value]) -> None:
     """Rename many arrays to values of the current trace, as `rebind` for each."""
-    pending, overwritten, marks = tr.handles, tr.overwritten_by, bool(local.record_depth or local.recording)
+    add, overwritten, marks = tr.handles.append, tr.overwritten_by, bool(local.record_depth or local.recording)
     for o, v in zip(handles, values, strict=True):
-        x, data, before = o._meta, o._data, o._trace
+        x, before = o._meta, o._trace
         if x is not None:
             if x.view_base is not None or x.exposed is not None or x.views or (marks and x.grad_req is not None):
                 rebind(o, tr, v)
                 continue
             x.tape_value = x.error = None
-        if data is not None:
-            r = ref(o)
-            if before is tr:
-                overwritten[o._value] = r
-            else:
-                tr.dead_buffers.append(data)
+        if before is tr:
+            if o._data is not None:
+                overwritten[o._value] = r = ref(o)
+                add(r)
+                o._data = None
+        else:
+            if o._data is not None:
+                tr.dead_buffers.append(o._data)
                 tr.dead_avals.append(v.aval)
-            o._data = None
-            pending.append(r)
-        elif before is not tr:
-            if before is not None and before.is_recyclable:
+                o._data = None
+            elif before is not None and before.is_recyclable:
                 tr.replaced = before
-            pending.append(ref(o))
-        o._trace, o._value = tr, v
+            add(ref(o))
+            o._trace = tr
+        o._value = v
 
 
 def copy_buffer_to(a: Handle, ctx: Context, like: Any = None) -> Any:

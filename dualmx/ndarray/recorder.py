@@ -179,6 +179,7 @@ class Trace:
         """Let go of what an executed trace held: arrays that entered still point here."""
         self.handles, self.dead_buffers, self.dead_avals, self.leaves = [], [], [], []
         self.overwritten_by, self.variables, self.variable_numbers, self.read_by_others = {}, [], {}, {}
+        self.replaced = None
 
     # -- steps without operations
 

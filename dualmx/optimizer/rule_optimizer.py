@@ -125,15 +125,20 @@ class RuleOptimizer(Optimizer):
         lrs: Sequence[float],
         wds: Sequence[float],
     ) -> list[Update]:
-        names, rates = self.formulas(states), self.rates(indices, lrs, states)
+        names = self.formulas(states)
+        kinds = fusible_indices(names, weights, grads) if self.multi else {}
+        if len(kinds) == 1 and len(names) > 1 and type(self).rates is RuleOptimizer.rates:
+            ((name, dense, _),) = kinds
+            if dense or get_formula(name).is_multi:
+                return [self._several(name, [tuple(lrs)], wds, range(len(names)))]
+        rates = self.rates(indices, lrs, states)
         if not self.multi:
             return self._singles(names, range(len(names)), indices, rates, wds)
         found: list[Update] = []
-        for (name, dense, _), which in fusible_indices(names, weights, grads).items():
-            if get_formula(name).is_multi:
-                found.append(self._several(name, rates, wds, which))
-            elif dense and len(which) > 1:
-                found.append(self._several(self.multi + name, rates, wds, which))
+        for (name, dense, _), which in kinds.items():
+            if get_formula(name).is_multi or (dense and len(which) > 1):
+                columns = list(zip(*[rates[k] for k in which], strict=True))
+                found.append(self._several(name, columns, [wds[k] for k in which], which))
             else:
                 found += self._singles(names, which, indices, rates, wds)
         return found
@@ -165,13 +170,15 @@ class RuleOptimizer(Optimizer):
         """Names and values of settings that each parameter has for itself; an empty list if there are none."""
         return []
 
-    def _several(self, name: str, rates: Any, wds: Sequence[float], which: Sequence[int]) -> Update:
+    def _several(
+        self, name: str, columns: Sequence[Sequence[float]], wds: Sequence[float], which: Sequence[int]
+    ) -> Update:
+        """The call that updates several parameters, by each one's rates in columns and decay."""
+        name = name if get_formula(name).is_multi else self.multi + name
         known, n = get_formula(name), len(which)
-        if n < len(rates):
-            rates, wds = [rates[k] for k in which], [wds[k] for k in which]
         settings = {**self.settings(known), "wds": tuple(wds), known.count: n}
-        columns = iter(zip(*rates, strict=True))
-        scalars = {r: self.rescale_grad if r == "rescale_grad" else next(columns) for r in known.runtime}
+        rest = iter(columns)
+        scalars = {r: self.rescale_grad if r == "rescale_grad" else next(rest) for r in known.runtime}
         return Update(*shared_scalars(update_call(name, n, **settings))(scalars), which)
 
     def state_arrays(self, weights: Sequence[NDArray], states: Sequence[Any]) -> list[Sequence[NDArray]]:
@@ -187,12 +194,14 @@ class RuleOptimizer(Optimizer):
         lrs: Sequence[float],
         wds: Sequence[float],
     ) -> None:
+        updates = self._updates(indices, weights, grads, states, lrs, wds)
+        if len(updates) == 1 and set(map(type, states)) == {NDArray}:
+            call, scalars, _ = updates[0]
+            invoke_out(call, list(chain.from_iterable(zip(weights, grads, states, strict=True))), weights, scalars)
+            return
         arrays = self.state_arrays(weights, states)
         groups = [(w, g, *own) for w, g, own in zip(weights, grads, arrays, strict=True)]
-        for call, scalars, which in self._updates(indices, weights, grads, states, lrs, wds):
-            if len(which) == len(weights):
-                invoke_out(call, list(chain.from_iterable(groups)), weights, scalars)
-                continue
+        for call, scalars, which in updates:
             inputs = list(chain.from_iterable(map(groups.__getitem__, which)))
             invoke_out(call, inputs, list(map(weights.__getitem__, which)), scalars)
 

@@ -1,5 +1,7 @@
 """What dualmx does to its process and reads from it: settings, environment variables, the debug ladder, doctor."""
 
+import contextlib
+import gc
 import json
 import os
 import re
@@ -8,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import dualmx
+from dualmx.core import process
 from dualmx.core.errors import ArgumentError
 from dualmx.core.knobs import _ACCEPTED, BULK, KNOBS
 from tests import jobs
@@ -208,3 +211,16 @@ print(x.asnumpy().tolist())
 """
     out, _ = python("-c", code, MXNET_ENGINE_TYPE="NaiveEngine")
     assert out.split("\n")[0] == "[3.0, 3.0]"
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_collection_goes_on_after_a_pause_as_before(is_enabled):
+    before = gc.isenabled()
+    try:
+        (gc.enable if is_enabled else gc.disable)()
+        with contextlib.suppress(KeyError), process.paused_collection():
+            assert not gc.isenabled()
+            raise KeyError
+        assert gc.isenabled() == is_enabled
+    finally:
+        (gc.enable if before else gc.disable)()
