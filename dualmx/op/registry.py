@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import cache, cached_property
 from types import SimpleNamespace
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict, Unpack, get_args, get_origin
@@ -257,12 +257,19 @@ class Part(NamedTuple):
     Attributes:
         call: what computes them.
         ins, scalars, outs: positions of its inputs, runtime scalars and results among those of the other.
+        is_flat: its inputs and results have one shape, of which only the number of elements matters.
     """
 
     call: Call
     ins: tuple[int, ...]
     scalars: tuple[int, ...]
     outs: tuple[int, ...]
+    is_flat: bool = False
+
+    def avals(self, avals: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the shapes and dtypes of its inputs, given those of the other's; flat arrays have one axis."""
+        own = [avals[i] for i in self.ins]
+        return tuple([((math.prod(shape),), dtype) for shape, dtype in own] if self.is_flat else own)
 
 
 class Call:
@@ -407,10 +414,12 @@ class Call:
 
             if self.parts:
                 got = self._infer_by_parts(avals)
-            elif (new_shape := self.op.traits.new_shape) is not None:
-                ((shape, dtype),) = avals
-                with suppress(MXNetError):  # which its body tells best
-                    got = ((new_shape(self.params, shape), dtype),)
+            elif (arrangement := self.op.traits.arrangement) is not None and avals:
+                try:
+                    shapes = arrangement.shapes(self.params, [shape for shape, _ in avals])
+                except MXNetError as e:
+                    raise self._named(e) from None
+                got = tuple([(shape, avals[0][1]) for shape in shapes])
             elif not self.joint:
                 if self.shape_functions is None:
                     self.shape_functions = ShapeFunctions(self.avals, self)
@@ -428,7 +437,13 @@ class Call:
         found: dict[int, Any] = {}
         try:
             for part in self.parts:
-                found.update(zip(part.outs, part.call.infer(tuple([avals[i] for i in part.ins])), strict=True))
+                results = part.call.infer(part.avals(avals))
+                if part.is_flat:
+                    (shape, *others) = {avals[i][0] for i in part.ins}
+                    if others:
+                        return None
+                    results = tuple([(shape, dtype) for _, dtype in results])
+                found.update(zip(part.outs, results, strict=True))
         except MXNetError:
             return None
         return tuple([found[i] for i in range(self.n_results)])
@@ -439,15 +454,18 @@ class Call:
             with jax.enable_x64(True):
                 res = body([jax.ShapeDtypeStruct(s, d) for s, d in avals])
         except MXNetError as e:
-            name = self.op.variant_of or self.op.name
-            text = str(e) if str(e).startswith(name) else f"{name}: {e}"
-            raise type(e)(text) from None
+            raise self._named(e) from None
         except (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError, KeyError) as e:
             raise ArgumentError(self.describe(avals, str(e).split("\n\n")[0])) from e
         got = tuple((tuple(r.shape), np.dtype(r.dtype)) for r in res)
         if any(n < 0 for shape, _ in got for n in shape):
             raise ArgumentError(self.describe(avals, f"the result would have shape {got[0][0]}"))
         return got
+
+    def _named(self, error: MXNetError) -> MXNetError:
+        """Return an error of its body with the name of the operator in front."""
+        name, text = self.op.variant_of or self.op.name, str(error)
+        return type(error)(text if text.startswith(name) else f"{name}: {text}")
 
     def _check_states(self, avals: Sequence[Any], results: Sequence[Any]) -> None:
         for at, new in zip(self.aux_offsets, results[self.n_outputs :], strict=True):

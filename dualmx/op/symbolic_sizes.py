@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextvars
 import itertools
 import math
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -24,6 +25,7 @@ _T = TypeVar("_T")
 Avals = Sequence[tuple[tuple[int, ...], np.dtype]]
 # Per input its dtype and, per axis, 0, 1, or -1-k for the k-th different size.
 Pattern = tuple[tuple[tuple[int, ...], np.dtype], ...]
+_MAX_REMAINDER = 32
 _MAX_FIXED_TRIALS = 12  # sizes and pairs of sizes that are tried as constants before all that a body asks for are
 
 
@@ -147,6 +149,17 @@ def _install_decisions() -> None:
         _core.divide_shape_sizes,
     )
     inconclusive = _core.InconclusiveDimensionOperation
+    interner = getattr(_core.ShapedArray.__new__, "__code__", None)
+
+    def is_remainder(size: Any) -> bool:
+        """Whether it has few values, for all sizes, as what divisions leave has; a guard then holds for many sizes."""
+        if size._to_var() is not None:
+            return False
+        try:
+            ends = (size, -_MAX_REMAINDER), (_MAX_REMAINDER, size)
+            return all(decide_geq(a, b, lambda: "") for a, b in ends)
+        except inconclusive:
+            return False
 
     def geq(a: Any, b: Any, comparison: Any) -> bool:
         try:
@@ -173,14 +186,17 @@ def _install_decisions() -> None:
     def to_index(self: Any) -> int:
         # JAX asks for an index to know whether a size is constant: that must not fix it, unless it is fixed already.
         now = _thread.guards
-        if now is not None and now.owns(self) and (now.use_as_index or now.pinned.issuperset(self._get_vars())):
-            return now.value(self) if not now.use_as_index else to_int(self)
+        if now is not None and now.owns(self):
+            if now.use_as_index or is_remainder(self):
+                return to_int(self)
+            if now.pinned.issuperset(self._get_vars()):
+                return now.value(self)
         raise TypeError(f"the size {self} is not a number")
 
     def equals(self: Any, other: Any) -> Any:
         result, now = equal(self, other), _thread.guards
-        if result or now is None or not now.owns(self):
-            return result
+        if result or now is None or not now.owns(self) or sys._getframe(1).f_code is interner:
+            return result  # types are interned: what else is in that table is compared by chance of its hash
         is_symbolic = now.owns(other)
         if not is_symbolic and not isinstance(other, (int, np.integer)):
             return result

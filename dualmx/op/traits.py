@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
+Shapes = Sequence[tuple[int, ...]]
+
 # Initializers as they stand in the `__init__` attribute of variables.
 ZERO, ONE = '["zero", {}]', '["one", {}]'
 
@@ -98,6 +100,23 @@ class Quantized:
     accepts: Callable[[Mapping[str, Any]], bool] = lambda p: True
 
 
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """An operator that only arranges the elements of its inputs, on NumPy arrays.
+
+    Its body would be traced for each number among its parameters. Inputs and results have one type.
+
+    Attributes:
+        shapes: those of its results, from parameters and the shapes of its inputs; its errors are those of the body.
+        run: its results, from parameters and inputs.
+        pull: the gradients of its inputs, from parameters, their shapes, and the cotangents of its results.
+    """
+
+    shapes: Callable[[Mapping[str, Any], Shapes], Shapes]
+    run: Callable[[Mapping[str, Any], Sequence[Any]], Sequence[Any]]
+    pull: Callable[[Mapping[str, Any], Shapes, Sequence[Any]], Sequence[Any]]
+
+
 class IndexRange(NamedTuple):
     """What the second input of an operator, indices, must satisfy.
 
@@ -116,9 +135,6 @@ class IndexRange(NamedTuple):
     text: str
 
 
-Shapes = Sequence[tuple[int, ...]]
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Traits:
     """Traits of an operator.
@@ -134,7 +150,7 @@ class Traits:
         is_window: it shows a box of its input.
         keeps_result: it takes long or makes something small, so its result is kept when others are made again.
         fill: the element of which it makes an array, from the parameters; None for all others.
-        new_shape: for what reshapes its one input and nothing more, the new shape, from parameters and the old one.
+        arrangement: how it arranges the elements of its inputs, if that is all it does and sizes are its parameters.
         initializers: the `__init__` attributes of the variables of its inputs, by name.
         storage: how it computes on sparse arrays; None if densely.
         zero_stays: for `StorageRule.SCALAR`, whether 0 and a number give 0.
@@ -159,7 +175,7 @@ class Traits:
     is_window: bool = False
     keeps_result: bool = False
     fill: Callable[[Mapping[str, Any]], float] | None = None
-    new_shape: Callable[[Mapping[str, Any], tuple[int, ...]], tuple[int, ...]] | None = None
+    arrangement: Arrangement | None = None
     initializers: Mapping[str, str] = field(default_factory=dict)
     storage: StorageRule | None = None
     zero_stays: Callable[[float], bool] | None = None

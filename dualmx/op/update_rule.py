@@ -313,7 +313,9 @@ def _parts(call: Call, count: str, size: int, n_extra: int, lists: Collection[st
         one = call.op.bind({**params, count: 1, **{name: params[name][g : g + 1] for name in lists}})
         scalars = tuple([a + g * step for a, step in zip(first, steps, strict=True)])
         outs = (g, *range(n + g * states, n + (g + 1) * states))
-        yield Part(one, (*range(g * size, (g + 1) * size), *range(n * size, n * size + n_extra)), scalars, outs)
+        ins = (*range(g * size, (g + 1) * size), *range(n * size, n * size + n_extra))
+        # Formulas go element by element, or take norms of all elements.
+        yield Part(one, ins, scalars, outs, is_flat=not n_extra)
 
 
 def groups(

@@ -310,9 +310,58 @@ def test_a_new_shape_that_is_made_of_numbers_is_not_traced(traced):
     for x, shape, more in zip(arrays, ((3, 8), (-3, 4), (-1, 3, 0)), ({}, {}, {"reverse": True}), strict=True):
         assert gradient(x, shape, **more).tolist() == np.full(x.shape, 2.0).tolist()
     assert not [call for call in traced if getattr(call, "op", OPS["dot"]).name == "Reshape"]
-    with pytest.raises(MXNetError, match="expected 24 elements"):
+    with pytest.raises(MXNetError, match="Reshape: .*expected 24 elements"):
         arrays[0].reshape((5, 5))
-    assert traced  # the error is that of its body
+
+
+def arrangement_errors(name: str, params: dict, shapes) -> float:
+    """How far the kernel of an operator that arranges elements is from its body, gradients included."""
+    call = OPS[name].call(False, **params)
+    arrays = [np.arange(np.prod(s), dtype=np.float32).reshape(s) + k for k, s in enumerate(shapes)]
+    avals, wrt = tuple((a.shape, a.dtype) for a in arrays), tuple(range(len(arrays)))
+    made = kernel.arranging_kernel(call, wrt, avals)
+    outs = made.run((), *arrays)
+    assert [(o.shape, o.dtype) for o in outs] == list(call.infer(avals)) and made.pull is not None
+    heads = [np.cos(np.arange(o.size)).reshape(o.shape).astype(np.float32) for o in outs]
+    return errors([*outs, *outs, *made.pull((), *heads)], by_xla(call, arrays, wrt, heads, [], []))
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "shapes"),
+    [
+        ("Reshape", {"shape": (4, -1)}, [(2, 3, 4)]),
+        ("Reshape", {"shape": (-3, 0)}, [(2, 3, 4)]),
+        ("SliceChannel", {"num_outputs": 3}, [(2, 6, 4)]),
+        ("SliceChannel", {"num_outputs": 4, "axis": -1, "squeeze_axis": True}, [(2, 6, 4)]),
+        ("SliceChannel", {"num_outputs": 1, "axis": 0}, [(1, 2)]),
+        ("SliceChannel", {"num_outputs": 3, "axis": 0, "squeeze_axis": True}, [(3,)]),
+        ("Concat", {"num_args": 3, "dim": 1}, [(2, 1, 3), (2, 4, 3), (2, 2, 3)]),
+        ("Concat", {"num_args": 2, "dim": -2}, [(0, 3), (5, 3)]),
+    ],
+)
+def test_operators_that_arrange_elements(name, params, shapes):
+    assert OPS[name].traits.arrangement is not None
+    assert arrangement_errors(name, params, shapes) == 0
+
+
+def test_an_operator_that_computes_has_no_arrangement():
+    with pytest.raises(Unsupported, match="dot"):
+        kernel.arranging_kernel(OPS["dot"].call(False), (), (((2, 2), np.dtype("float32")),) * 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "shapes", "problem"),
+    [
+        ("SliceChannel", {"num_outputs": 4}, [(2, 6)], "num_outputs=4: expected a divisor of 6, axis 1"),
+        ("SliceChannel", {"num_outputs": 3, "squeeze_axis": True}, [(2, 6)], "squeeze_axis"),
+        ("Concat", {"num_args": 2}, [(2, 6), (3, 6)], "Concat"),
+        ("Concat", {"num_args": 0}, [], "expected at least one"),
+    ],
+)
+def test_what_cannot_be_arranged_is_told_as_before(name, params, shapes, problem):
+    call = OPS[name].call(False, **params)
+    with pytest.raises(MXNetError, match=problem):
+        call.infer(tuple((s, np.dtype("float32")) for s in shapes))
 
 
 @pytest.mark.usefixtures("numpy_tier")

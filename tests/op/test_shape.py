@@ -7,7 +7,7 @@ import pytest
 
 import dualmx as mx
 from dualmx.core.errors import MXNetError
-from dualmx.op.defs.shape import reshaped
+from dualmx.op.arrangements import reshaped
 from dualmx.op.registry import OPS
 from tests.goldens.shape_cases import CASES, CUBE, PATCHES, SHAPE, SLICES, STRICTER, WRONG, Case, ints, ramp
 from tests.op.array_replay import check_numeric, check_recorded, count

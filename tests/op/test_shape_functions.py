@@ -79,7 +79,7 @@ def test_shapes_of_all_samples_at_many_sizes(name):
         ("broadcast_add", {}, lambda n: [(n, 1, 30 + n), (n, 40 + n, 1)]),
         ("dot", {}, lambda n: [(n, 30 + n), (30 + n, 60 + n)]),
         ("Flatten", {}, lambda n: [(n, 6, 20 + n)]),
-        ("Concat", {"dim": 1, "num_args": 2}, lambda n: [(n, 20 + n), (n, 40 + n)]),
+        ("stack", {"axis": 1, "num_args": 2}, lambda n: [(n, 20 + n), (n, 20 + n)]),
         ("SoftmaxOutput", {"normalization": "batch"}, lambda n: [(n, 40 + n), (n,)]),
         ("Embedding", {"input_dim": 9, "output_dim": 4}, lambda n: [(n, 30 + n), (9, 4)]),
         ("mean", {"axis": (0,)}, lambda n: [(n, 30 + n)]),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from itertools import pairwise
 from math import prod
 from typing import Annotated, Any, Literal
@@ -14,6 +13,7 @@ import numpy as np
 from jax import lax
 
 from ...core.errors import ArgumentError
+from ..arrangements import CONCATENATE, RESHAPE, SPLIT, equal_parts, new_shape, require_equal_shapes
 from ..registry import op
 from ..runtime_scalars import Params, define_runtime_form
 from ..schema import FLOAT32_EXACT_INTS, Axes, Count, Positive, Shape, Tensor, UntypedTensor, to_shape
@@ -21,75 +21,6 @@ from ..shape_rules import many_axes, one_axis
 from ..traits import NAMED_OUTPUT, Layer, Quantized, StorageRule, Traits, stored
 from .binary import common
 from .index import constant
-
-
-def reshaped(old: tuple[int, ...], codes: tuple[int, ...], reverse: bool = False) -> tuple[int, ...]:
-    """Resolve MXNet's reshape codes for an array of shape `old`.
-
-    A positive code is a length, 0 keeps the next input axis, -1 is inferred (once), -2 keeps all remaining input
-    axes, -3 merges the next two, -4 splits the next one into the two lengths that follow (one may be -1). With
-    `reverse` axes and codes are read from the right, so that -4 stands after its two lengths.
-
-    Raises:
-        ArgumentError: a code asks for an input axis that does not exist, or the number of elements changes.
-
-    Example:
-        >>> reshaped((2, 3, 4), (-4, 1, 2, -2))
-        (1, 2, 3, 4)
-    """
-    shape, text = list(old), f"shape={codes}: "
-    if reverse:
-        shape, codes = shape[::-1], codes[::-1]
-    new: list[int] = []
-    at = 0
-    waiting = iter(codes)
-
-    def source(count: int) -> list[int]:
-        nonlocal at
-        if at + count > len(shape):
-            raise ArgumentError(f"{text}expected no more than the {len(shape)} axes of the input shape {old}")
-        at += count
-        return shape[at - count : at]
-
-    for code in waiting:
-        if code > 0 or code == -1:
-            new.append(code)
-            at += 1
-        elif code == 0:
-            new += source(1)
-        elif code == -2:
-            new += shape[at:]
-            at = len(shape)
-        elif code == -3:
-            new.append(prod(source(2)))
-        elif code == -4:
-            (whole,) = source(1)
-            parts = [next(waiting, -2), next(waiting, -2)]
-            if min(parts) < -1 or parts == [-1, -1] or 0 in parts:
-                raise ArgumentError(f"{text}expected two lengths beside -4, at most one of them -1")
-            known = prod(p for p in parts if p > 0)
-            if whole % known or (-1 not in parts and whole != known):
-                raise ArgumentError(f"{text}cannot split an axis of length {whole} into {tuple(parts)}")
-            new += [whole // known if p == -1 else p for p in parts]
-        else:
-            raise ArgumentError(f"{text}expected positive lengths or the codes 0, -1, -2, -3, -4")
-    if new.count(-1) > 1:
-        raise ArgumentError(f"{text}expected at most one -1")
-    size, known = prod(old), prod(n for n in new if n != -1)
-    if -1 in new and known and size % known == 0:
-        new[new.index(-1)] = size // known
-    if prod(new) != size or -1 in new:
-        raise ArgumentError(f"{text}expected {size} elements, those of the input shape {old}")
-    return tuple(new[::-1] if reverse else new)
-
-
-def _legacy_shape(old: tuple[int, ...], target: tuple[int, ...], keep_highest: bool) -> tuple[int, ...]:
-    """Resolve the old `target_shape`, in which 0 is inferred and `keep_highest` keeps axis 0."""
-    if keep_highest:
-        target = (old[0], *target[1:])
-    if target.count(0) > 1:
-        raise ArgumentError(f"target_shape={target}: expected at most one 0")
-    return reshaped(old, tuple(-1 if n == 0 else n for n in target))
 
 
 def _one_length(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
@@ -101,18 +32,9 @@ def _one_length(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[i
     return {"data": tuple(n or prod(out) // rest for n in data)} if prod(out) % rest == 0 else {}
 
 
-def _new_shape(p: Mapping[str, Any], old: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that `Reshape` gives an array."""
-    if p["shape"]:
-        return reshaped(old, p["shape"], p["reverse"])
-    if p["target_shape"]:
-        return _legacy_shape(old, p["target_shape"], p["keep_highest"])
-    raise ArgumentError("shape=(): expected at least one length or code")
-
-
 @op(
     name="Reshape", aliases=("reshape",), complete=_one_length,
-    traits=Traits(layer=Layer.ARRANGEMENT, new_shape=_new_shape),
+    traits=Traits(layer=Layer.ARRANGEMENT, arrangement=RESHAPE),
 )  # fmt: skip
 def reshape(
     data: Tensor, *, shape: Shape = (), reverse: bool = False, target_shape: Shape = (), keep_highest: bool = False
@@ -125,7 +47,7 @@ def reshape(
     form, in which 0 is inferred.
     """
     given = {"shape": shape, "reverse": reverse, "target_shape": target_shape, "keep_highest": keep_highest}
-    return data.reshape(_new_shape(given, data.shape))
+    return data.reshape(new_shape(given, data.shape))
 
 
 def _span(begin: int | None, end: int | None, ndim: int, side: str) -> tuple[int, int]:
@@ -577,18 +499,6 @@ _with_axes("_np_atleast_2d", jnp.atleast_2d, 2)
 _with_axes("_np_atleast_3d", jnp.atleast_3d, 3)
 
 
-def _same_but(shapes: list[tuple[int, ...]], axis: int | None) -> None:
-    """Check that all shapes agree, except along `axis`."""
-
-    def rest(shape: tuple[int, ...]) -> list[int]:
-        return [-1 if k == axis else n for k, n in enumerate(shape)]
-
-    for i, shape in enumerate(shapes):
-        if rest(shape) != rest(shapes[0]):
-            apart = "" if axis is None else f" except along axis {axis}"
-            raise ArgumentError(f"input {i} has shape {shape}, input 0 {shapes[0]}: expected equal shapes{apart}")
-
-
 def _common(shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...] | None:
     """What the known shapes say together; a length that none of them knows is 0."""
     ndim = max((len(s) for s in shapes.values()), default=0)
@@ -620,6 +530,7 @@ def _complete_stack(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tup
         has_named_output=True,
         layer=Layer.ARRANGEMENT,
         quantized=Quantized("_contrib_quantized_concat"),
+        arrangement=CONCATENATE,
     ),
 )
 def concat(*args: Tensor, num_args: Count = 0, dim: int = 1) -> jax.Array:
@@ -627,7 +538,7 @@ def concat(*args: Tensor, num_args: Count = 0, dim: int = 1) -> jax.Array:
     if not args:
         raise ArgumentError("got no array: expected at least one")
     axis = one_axis(dim, args[0].ndim, "dim")
-    _same_but([a.shape for a in args], axis)
+    require_equal_shapes([a.shape for a in args], axis)
     return jnp.concatenate(args, axis)
 
 
@@ -651,7 +562,7 @@ def _rnn_param_concat(*args: Tensor, num_args: Count = 0, dim: int = 1) -> jax.A
     if not args:
         raise ArgumentError("got no array: expected at least one")
     axis = one_axis(dim, args[0].ndim, "dim")
-    _same_but([a.shape for a in args], axis)
+    require_equal_shapes([a.shape for a in args], axis)
     return jnp.concatenate(args, axis)
 
 
@@ -659,7 +570,7 @@ def _rnn_param_concat(*args: Tensor, num_args: Count = 0, dim: int = 1) -> jax.A
 def stack(*args: Tensor, axis: int = 0, num_args: Count = 0) -> jax.Array:
     """Join inputs of equal shape along a new axis at position `axis`: k times (m, n) -> (k, m, n)."""
     axis = one_axis(axis, args[0].ndim + 1)
-    _same_but([a.shape for a in args], None)
+    require_equal_shapes([a.shape for a in args], None)
     return jnp.stack(args, axis)
 
 
@@ -676,7 +587,13 @@ def _parts(data: Any, cuts: list[int], axis: int, squeeze_axis: bool) -> tuple[A
     return tuple(parts)
 
 
-@op(name="SliceChannel", aliases=("split",), outputs=lambda p: p.num_outputs, method="split")
+@op(
+    name="SliceChannel",
+    aliases=("split",),
+    outputs=lambda p: p.num_outputs,
+    traits=Traits(arrangement=SPLIT),
+    method="split",
+)
 def slice_channel(
     data: Tensor, *, num_outputs: Positive, axis: int = 1, squeeze_axis: bool = False
 ) -> tuple[jax.Array, ...]:
@@ -684,10 +601,9 @@ def slice_channel(
 
     Raises `ArgumentError` when `num_outputs` does not divide the axis, or with `squeeze_axis` is not its length.
     """
+    equal_parts({"num_outputs": num_outputs, "axis": axis, "squeeze_axis": squeeze_axis}, [data.shape])
     axis = one_axis(axis, data.ndim)
     n = data.shape[axis]
-    if n % num_outputs:
-        raise ArgumentError(f"num_outputs={num_outputs}: expected a divisor of {n}, axis {axis} of {data.shape}")
     step = n // num_outputs
     return _parts(data, list(range(0, n + 1, step)) if step else [0] * (num_outputs + 1), axis, squeeze_axis)
 

@@ -19,7 +19,7 @@ from ....op.symbolic_sizes import Avals
 from ...events import listeners
 from . import primitives
 from .codegen import Unsupported
-from .kernel import Kernel, Work, constant_kernel, kernel_for, reshaping_kernel
+from .kernel import Kernel, Work, arranging_kernel, constant_kernel, kernel_for
 
 
 class _PartKernel(NamedTuple):
@@ -63,13 +63,12 @@ class _StepKernel:
             (shape, dtype), value = self.shapes[0], call.op.traits.fill(call.params)
             self.kernel, self.sizes = constant_kernel(shape, dtype, value), ()
             return
-        elif call.op.traits.new_shape is not None and (not step.wrt or avals[0][1].kind == "f"):
-            # The same: the new shape is often made of numbers.
-            self.kernel, self.sizes = reshaping_kernel(avals[0][0], self.shapes[0][0], bool(step.wrt)), ()
+        elif call.op.traits.arrangement is not None:
+            self.kernel, self.sizes = arranging_kernel(call, step.wrt, avals), ()
             return
         elif call.parts and not step.wrt:
             for part in call.parts:
-                own = [avals[i] for i in part.ins]
+                own = part.avals(avals)
                 self.parts.append(_PartKernel(part, *kernel_for(part.call, (), own), own))
             return
         else:
@@ -81,9 +80,11 @@ class _StepKernel:
         """Return the results of a call that is made of parts."""
         results: list[Any] = [None] * len(self.shapes)
         for part, kernel, sizes, _ in self.parts:
-            given = [*[ins[i] for i in part.ins], *[scalars[i] for i in part.scalars]]
-            for place, result in zip(part.outs, kernel.run(sizes, *given), strict=True):
-                results[place] = result
+            arrays = [ins[i].reshape(-1) if part.is_flat else ins[i] for i in part.ins]
+            for place, result in zip(
+                part.outs, kernel.run(sizes, *arrays, *[scalars[i] for i in part.scalars]), strict=True
+            ):
+                results[place] = _reshaped(result, self.shapes[place][0]) if part.is_flat else result
         return results
 
     def work(self) -> tuple[Work, int]:
@@ -94,6 +95,14 @@ class _StepKernel:
             return self.inner.work()
         written = sum(p.kernel.work.statements * _largest_bytes(p.avals) for p in self.parts)
         return _total(p.kernel.work for p in self.parts), written
+
+
+def _reshaped(x: Any, shape: tuple[int, ...]) -> Any:
+    """Return an array with another shape; what has memory of its own keeps it, so that nobody must copy it."""
+    if shape and x.flags.owndata and x.flags.writeable:
+        x.resize(shape, refcheck=False)
+        return x
+    return x.reshape(shape)
 
 
 def _largest_bytes(avals: Avals) -> int:

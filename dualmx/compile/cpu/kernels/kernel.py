@@ -126,14 +126,26 @@ def constant_kernel(shape: tuple[int, ...], dtype: np.dtype, value: Any) -> Kern
     return Kernel(lambda sizes: True, lambda sizes: (np.full(shape, value, dtype),), None, 1, (), Work(1, 0, 0, 0))
 
 
-def reshaping_kernel(old: tuple[int, ...], new: tuple[int, ...], has_pull: bool) -> Kernel:
-    """Return the kernel of a call that gives its input another shape."""
+def arranging_kernel(call: Call, wrt: tuple[int, ...], avals: Avals) -> Kernel:
+    """Return the kernel of a call that only arranges elements.
 
-    def pull(sizes: Sizes, cotangent: Any) -> tuple[Any, ...]:
-        return (np.reshape(cotangent, old),)
+    Raises:
+        Unsupported: it has none.
+    """
+    arrangement, params, shapes = call.op.traits.arrangement, call.params, [shape for shape, _ in avals]
+    if arrangement is None or any(_is_integer_dtype(avals[k][1]) for k in wrt):
+        raise Unsupported(call.op.name)
 
-    work = Work(1 + has_pull, 0, 0, 0)
-    return Kernel(lambda sizes: True, lambda sizes, x: (np.reshape(x, new),), pull if has_pull else None, 1, (0,), work)
+    def run(sizes: Sizes, *arrays: Any) -> tuple[Any, ...]:
+        return tuple(arrangement.run(params, arrays))
+
+    def pull(sizes: Sizes, *cotangents: Any) -> tuple[Any, ...]:
+        gradients = arrangement.pull(params, shapes, cotangents)
+        return tuple([gradients[k] for k in wrt])
+
+    n = call.n_results
+    work = Work(n + (len(avals) if wrt else 0), 0, 0, 0)
+    return Kernel(lambda sizes: True, run, pull if wrt else None, n, tuple(range(n)), work)
 
 
 def _make_kernel(call: Call, wrt: tuple[int, ...], avals: Avals, pattern: Pattern, sizes: Sizes) -> Kernel:
