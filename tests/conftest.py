@@ -6,6 +6,9 @@ done before the next test, so that it is no part of its programs.
 Compiled programs are dropped now and then: a long test run would keep thousands, each with memory maps of its own,
 and a process may only have so many.
 
+What tests compute with JAX itself is compiled without optimization, in a fifth of the time. The programs of dualmx are
+compiled as they are for users, and where all are (`DUALMX_TIER=xla`), so is everything else.
+
 Tests in folders `devices` need eight devices, which a process must ask for before it starts: `test_on_devices` does.
 """
 
@@ -20,6 +23,8 @@ import numpy as np
 import pytest
 
 import dualmx as mx
+from dualmx.compile import executable
+from dualmx.core import knobs
 from dualmx.core.errors import MXNetError
 from dualmx.graph import spec
 from dualmx.graph.trie import trie
@@ -27,6 +32,13 @@ from dualmx.ndarray.recorder import local
 from dualmx.ndarray.save_load import waitall
 
 collect_ignore_glob = [] if "device_count=8" in os.environ.get("XLA_FLAGS", "") else ["*/devices"]
+
+_OPTIMIZED = {"xla_backend_optimization_level": 3, "xla_cpu_use_fusion_emitters": True}
+
+if knobs.TIER.read() != "xla":  # XLA reads its flags when it compiles for the first time
+    quick = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+    os.environ["XLA_FLAGS"] = f"{quick} {os.environ.get('XLA_FLAGS', '')}"
+    executable._OPTIONS["cpu"] |= _OPTIMIZED
 
 spec.switch(True)
 _EVERY = 50
@@ -74,6 +86,13 @@ def _in_tier(monkeypatch: pytest.MonkeyPatch, **knobs: str) -> Iterator[None]:
 def xla_tier(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Compile every program at its first run, for tests of what XLA is given and makes."""
     yield from _in_tier(monkeypatch, DUALMX_TIER="xla")
+
+
+@pytest.fixture
+def unoptimized(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile dualmx's programs as what tests compute with JAX itself, for tests of what they compute."""
+    options = executable._OPTIONS["cpu"] or {}
+    monkeypatch.setitem(executable._OPTIONS, "cpu", {k: v for k, v in options.items() if k not in _OPTIMIZED})
 
 
 @pytest.fixture

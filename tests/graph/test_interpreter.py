@@ -72,7 +72,7 @@ def _runtime_scalars() -> list[Any]:
     return [x]
 
 
-@pytest.mark.usefixtures("xla_tier")
+@pytest.mark.usefixtures("xla_tier", "unoptimized")
 @pytest.mark.parametrize("record", [_gradients, _second_order, _accumulated, _integers, _runtime_scalars])
 def test_at_once_and_compiled_agree(record: Callable[[], list[Any]]) -> None:
     mx.nd.waitall()

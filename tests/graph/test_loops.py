@@ -27,7 +27,7 @@ Results = list[np.ndarray]
 
 
 @pytest.fixture(autouse=True)
-def compiled_programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def compiled_programs(unoptimized: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("DUALMX_TIER", "xla")
     forget()
     yield
