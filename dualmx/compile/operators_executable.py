@@ -63,7 +63,7 @@ class OperatorsExecutable(FirstTierExecutable):
 
 
 def _cost_of(executables: Sequence[OperatorExecutable]) -> Cost:
-    work = Work(*map(sum, zip(*[exe.work for exe in executables], strict=True)))
+    work = Work(*map(sum, zip(Work(0, 0, 0, 0), *[exe.work for exe in executables], strict=True)))
     compiling = _COMPILE_US + sum(n * each for n, each in zip(work, _COMPILE_EACH_US, strict=True))
     n_bytes = sum(exe.n_bytes for exe in executables)
     return Cost(compiling, _LAUNCH_US * len(executables) + _BYTE_US * n_bytes)

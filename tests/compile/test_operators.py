@@ -12,6 +12,7 @@ import pytest
 import dualmx as mx
 from dualmx import autograd, gluon, nd
 from dualmx.compile import operator_cache, tiers
+from dualmx.compile.devices import jax_from_numpy_nocopy
 from dualmx.compile.events import DebugPrinter, counters, listeners
 from dualmx.compile.first_tier import Unsupported
 from dualmx.compile.operator_cache import OperatorExecutable, cache, compile_all
@@ -61,7 +62,8 @@ def compare(sample: Sample) -> float:
     tape = prepare(program, avals, n_runtime, mx.cpu())
     compile_all(part for part in tape if isinstance(part, OperatorExecutable))
     functions = [part.call if isinstance(part, OperatorExecutable) else part for part in tape]
-    found = run(program, arrays, OperatorExecutor(iter(functions), keys.__getitem__, runtime))
+    leaves = [jax_from_numpy_nocopy(a, mx.cpu()) for a in arrays]
+    found = run(program, leaves, OperatorExecutor(iter(functions), keys.__getitem__, runtime))
 
     def whole(keys, runtime, *inputs):
         return run(program, inputs, JaxExecutor(lambda n: jax.random.wrap_key_data(keys[n]), runtime))
@@ -203,6 +205,15 @@ def test_a_gradient_that_is_its_head():
 
 
 @pytest.mark.usefixtures("operators_tier")
+def test_a_program_without_operators():
+    x, head = nd.array([1.0, 2.0]), nd.array([3.0, 4.0])
+    x.attach_grad()
+    with autograd.record():
+        x.backward(head)
+    assert x.grad.asnumpy().tolist() == [3.0, 4.0]
+
+
+@pytest.mark.usefixtures("operators_tier")
 def test_programs_share_executables():
     cache.clear()
     x = nd.array(np.arange(6.0).reshape(2, 3))
@@ -232,6 +243,7 @@ hits = []
 jax.monitoring.register_event_listener(lambda name, **_: hits.append(name))
 import numpy as np
 from dualmx import autograd, nd
+from dualmx.compile.devices import jax_from_numpy_nocopy
 from dualmx.compile.events import counters
 
 w = nd.array(np.ones((3, 2)))
