@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "dualmx"
@@ -43,6 +44,7 @@ def imported(file: Path) -> Iterator[str]:
             yield str(node.module).split(".")[1]
 
 
+@cache
 def edges() -> Edges:
     """The rooms that each room imports."""
     names = rooms()

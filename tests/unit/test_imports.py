@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,8 @@ PUBLIC_SPELLINGS = {
 }
 UNSAFE_MODULES = {"pickle", "_pickle", "cPickle", "marshal", "dill", "cloudpickle", "shelve"}
 UNSAFE = {"load", "loads", "Unpickler"}
+RUNS_SOURCE = {"eval", "exec", "__import__"}
+JITS = {"jit", "pjit", "pmap"}
 # A DataLoader and its own worker processes pickle to each other over inherited sockets and memory without a name.
 TRUSTS_ITS_OWN_CHILDREN = {"gluon/data/worker.py"}
 # Functions are made as source, from traces of this process, or from stored data that op/stored_source.py verified.
@@ -36,8 +39,12 @@ def relative(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
 
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+def nodes(path: Path, names: set[str]) -> list[ast.AST]:
+    """All nodes of a file that has one of these names somewhere, else none."""
+    text = path.read_text(encoding="utf-8")
+    if not names & set(re.findall(r"\w+", text)):
+        return []
+    return list(ast.walk(ast.parse(text, str(path))))
 
 
 def room_of(parts: tuple[str, ...]) -> str:
@@ -46,12 +53,12 @@ def room_of(parts: tuple[str, ...]) -> str:
 
 
 def jit_calls(path: Path) -> Iterator[str]:
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Attribute) and node.attr in ("jit", "pjit", "pmap"):
+    for node in nodes(path, JITS):
+        if isinstance(node, ast.Attribute) and node.attr in JITS:
             if isinstance(node.value, ast.Name) and node.value.id == "jax":
                 yield f"{relative(path)}:{node.lineno}"
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "jax":
-            if {a.name for a in node.names} & {"jit", "pjit", "pmap"}:
+            if {a.name for a in node.names} & JITS:
                 yield f"{relative(path)}:{node.lineno}"
 
 
@@ -73,16 +80,17 @@ def unsafe_calls(path: Path) -> Iterator[str]:
     modules: set[str] = set()  # what the unsafe modules are called here
     trusting = relative(path) in TRUSTS_ITS_OWN_CHILDREN
     generating = relative(path) in RUNS_SOURCE_IT_GENERATES
-    for node in ast.walk(tree(path)):
+    found = nodes(path, UNSAFE_MODULES | RUNS_SOURCE)
+    for node in found:
         if isinstance(node, ast.Import):
             modules |= {a.asname or a.name for a in node.names if a.name in UNSAFE_MODULES}
         if isinstance(node, ast.ImportFrom) and node.module in UNSAFE_MODULES:
             if {a.name for a in node.names} & UNSAFE:
                 yield f"{relative(path)}:{node.lineno}"
-    for node in ast.walk(tree(path)):
+    for node in found:
         place = f"{relative(path)}:{getattr(node, 'lineno', 0)}"
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            if node.func.id in ("eval", "exec", "__import__") and not generating:
+            if node.func.id in RUNS_SOURCE and not generating:
                 yield place
         # Mentioning is enough: a subclass of Unpickler, or a function handed on, can load as well.
         if isinstance(node, ast.Attribute) and node.attr in UNSAFE and not trusting:
