@@ -1,6 +1,7 @@
 """The lazy engine: one program per step, donation, reuse, failures, threads."""
 
 import contextlib
+import gc
 import sys
 import threading
 
@@ -481,3 +482,24 @@ def test_an_unexpected_compilation_is_told_with_its_reason():
     assert f"1 were built\n  1 operations, the last at {__file__}:{line}: " in str(e.value)
     assert "float32[3, 191]" in str(e.value) and "float32[3, 190]" in str(e.value)
     assert listeners == []
+
+
+@pytest.mark.usefixtures("xla_tier")
+def test_a_program_of_many_results_starts_no_collection_of_garbage():
+    weights = [nd.ones(1) for _ in range(800)]
+    collections = []
+
+    def count(phase, info):
+        collections.append(phase)
+
+    for is_warm in (False, False, True):
+        gc.collect()
+        if is_warm:
+            gc.callbacks.append(count)
+        for w in weights:
+            w += 1
+        nd.waitall()
+    gc.callbacks.remove(count)
+    assert collections == []
+    assert gc.isenabled()
+    assert {w.asscalar() for w in weights} == {4}

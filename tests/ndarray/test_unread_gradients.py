@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 
 import numpy as np
@@ -197,26 +196,3 @@ def test_what_else_is_alive_may_change_from_step_to_step(tier, request):
         losts = [(b - p.data().asnumpy()) / RATE for b, p in zip(before, trainer._params, strict=False)]
     assert not held
     same(gradients(trainer), losts)
-
-
-@pytest.mark.usefixtures("xla_tier")
-def test_a_step_of_many_parameters_starts_no_collection_of_garbage():
-    net = net_of(*[nn.Dense(3) for _ in range(400)])
-    net.hybridize()
-    trainer = Trainer(net.collect_params(), "sgd", {"learning_rate": RATE, "momentum": 0.9})
-    collections = []
-
-    def count(phase, info):
-        collections.append(phase)
-
-    for i in range(4):
-        if i == 3:
-            gc.collect()
-            gc.callbacks.append(count)
-        with autograd.record():
-            loss = net(nd.ones((4, 3))).sum()
-        loss.backward()
-        trainer.step(1)
-    gc.callbacks.remove(count)
-    assert collections == []
-    assert gc.isenabled()
