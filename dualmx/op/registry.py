@@ -414,6 +414,8 @@ class Call:
 
             if self.parts:
                 got = self._infer_by_parts(avals)
+            elif self.op.traits.fill is not None:
+                got = self._infer_filled()
             elif (arrangement := self.op.traits.arrangement) is not None and avals:
                 try:
                     shapes = arrangement.shapes(self.params, [shape for shape, _ in avals])
@@ -429,6 +431,14 @@ class Call:
             self._check_states(avals, got)
             self.avals[avals] = got
         return got
+
+    def _infer_filled(self) -> Results | None:
+        """What an operator that fills an array yields; None if the parameters may be wrong, which its body tells."""
+        fill, shape = self.op.traits.fill, self.params["shape"]
+        # Every dtype has 0 and 1.
+        if fill is None or fill(self.params) not in (0, 1) or any(n < 0 for n in shape):
+            return None
+        return ((shape, np.dtype(self.params["dtype"])),)
 
     def _infer_by_parts(self, avals: tuple[Any, ...]) -> Results | None:
         """Infer part by part; None if the inputs are wrong, which the body of the whole tells best."""

@@ -119,6 +119,22 @@ def test_created_dtypes(dtype):
         assert run(name, shape=(2, 3), dtype=dtype, ctx="cpu(0)", **params).dtype.name == dtype
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "int8", "int64", "bool"])
+@pytest.mark.parametrize("shape", [(), (0, 3), (2, 3)])
+def test_zeros_and_ones_of_a_new_shape_need_no_trace(shape, dtype, monkeypatch):
+    for name, params in [("_zeros", {}), ("_ones", {}), ("_full", {"value": 1})]:
+        call = OPS[name].call(shape=shape, dtype=dtype, **params)
+        call.avals.clear()
+        with jax.enable_x64(True):
+            ((traced,),) = [jax.eval_shape(lambda call=call: call.apply([], None, ()))]
+        with monkeypatch.context() as m:
+            m.delattr(jax, "eval_shape")
+            ((inferred, kind),) = call.infer(())
+        assert (inferred, kind) == (traced.shape, traced.dtype) == (shape, np.dtype(dtype))
+    with pytest.raises(MXNetError, match="expected lengths of 0 or more"):
+        OPS["_ones"].call(shape=(-1, 2), dtype=dtype).infer(())
+
+
 def test_whole_numbers_are_exact_in_arange():
     big = 2**40
     np.testing.assert_array_equal(run("_arange", start=big, stop=big + 3, dtype="int64"), big + np.arange(3))
