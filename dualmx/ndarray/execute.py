@@ -266,14 +266,17 @@ def _detach(tr: Trace) -> list[Handle]:
 
 def _execute(traces: Sequence[Trace], lives: Sequence[list[Handle]], processes: ProcessRunner | None = None) -> None:
     """Run the program of traces, one for each context, and give the live handles their arrays."""
+    if len(lives[0]) <= _MANY:
+        _execute_in(None, traces, lives, processes)
+        return
     with ExitStack() as running:
         _execute_in(running, traces, lives, processes)
 
 
 def _execute_in(
-    running: ExitStack, traces: Sequence[Trace], lives: Sequence[list[Handle]], processes: ProcessRunner | None
+    running: ExitStack | None, traces: Sequence[Trace], lives: Sequence[list[Handle]], processes: ProcessRunner | None
 ) -> None:
-    """As `_execute`; `running` takes up what holds from the start of the program to the end."""
+    """As `_execute`; `running` of a program of many results ends with it, and does not begin before it is compiled."""
     first, state = traces[0], traces[0].state
     values = [tuple([h._value for h in live]) for live in lives]
     began = time.perf_counter() if listeners else 0.0
@@ -287,7 +290,7 @@ def _execute_in(
             exe = state.programs.get(key) or _find_covering_executable(state, key) or _compile(traces, key, key)
             if exe.promotion is not None:
                 exe = _next_run(exe, traces)
-            if len(values[0]) > _MANY:
+            if running is not None:
                 running.enter_context(paused_collection())
             started = time.perf_counter() if listeners else 0.0
             results = [run_executable(exe, first)]
