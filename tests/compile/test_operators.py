@@ -23,7 +23,7 @@ from dualmx.graph.trie import trie
 from dualmx.op.lowering_context import lowering_on_platform
 from dualmx.op.registry import OPS
 from tests import jobs
-from tests.compile.test_kernels import COMMON, errors
+from tests.compile.test_kernels import COMMON, LOOSE, errors
 from tests.conftest import forget_programs
 from tests.op.samples import Sample, all_samples
 
@@ -81,7 +81,7 @@ def test_a_common_operator(name):
 @pytest.mark.parametrize("name", sorted(all_samples()))
 def test_every_operator(name):
     try:
-        assert compare(all_samples()[name][0]) <= 16
+        assert compare(all_samples()[name][0]) <= LOOSE.get(name, 16)
     except Unsupported as e:
         assert "callback" in str(e) or OPS[name].dynamic or OPS[name].traits.compares_values
 
