@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import threading
 import time
@@ -10,7 +9,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -104,12 +103,6 @@ class _Split(NamedTuple):
     last: State
 
 
-@lru_cache(maxsize=4096)
-def _is_worth_recycling(like: Value) -> bool:
-    """Whether a program had better take over a dead buffer than allocate one."""
-    return math.prod(like.shape) * like.dtype.itemsize > _SMALL_BYTES
-
-
 class UnreadGradients(Trace):
     """Gradients that were used by the program that computed them, and are computed again if somebody reads one.
 
@@ -151,20 +144,16 @@ class UnreadGradients(Trace):
         return True
 
     def recycle_into(self, tr: Trace) -> None:
-        """Hand `tr` the buffers that were overwritten since, once nobody waits for the gradients any more.
-
-        Small ones are freed with those that `tr` holds.
-        """
+        """Hand `tr` the buffers that were overwritten since, once nobody waits for the gradients any more."""
         with self.lock:
             if self.executed or self._pending():
                 return
             self.executed = True
-            if any(map(_is_worth_recycling, {v.aval for v in self._overwritten})):
-                for v in self._overwritten:
-                    if v.state and v.state.n_leaves <= len(self.leaves) and _is_worth_recycling(v.aval):
-                        tr.dead_buffers.append(self.leaves[v.state.n_leaves - 1])
-                        tr.dead_avals.append(v.aval)
-                self.release()
+            for v in self._overwritten:
+                if v.state and v.state.n_leaves <= len(self.leaves):
+                    tr.dead_buffers.append(self.leaves[v.state.n_leaves - 1])
+                    tr.dead_avals.append(v.aval)
+            self.release()
 
 
 def _without_unread_gradients(tr: Trace, live: list[Handle]) -> list[Handle]:
@@ -679,8 +668,7 @@ def _match_dead_buffers(tr: Trace, outs: list[Value]) -> tuple[list[Value], list
     """Match buffers to recycle with outputs of the same shape and dtype."""
     free: dict[Any, deque[Value]] = {}
     for v in outs:
-        if _is_worth_recycling(v.aval):
-            free.setdefault(v.aval, deque()).append(v)
+        free.setdefault(v.aval, deque()).append(v)
     recycled = []
     for d, like in zip(tr.dead_buffers, tr.dead_avals, strict=True):
         if type(d) is not np.ndarray and (same := free.get(like)):
