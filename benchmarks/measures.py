@@ -246,9 +246,12 @@ def bucketing(options: Options) -> list[Row]:
 
 
 def sixty_steps(options: Options) -> list[Row]:
-    """Whole processes that take sixty steps, import included; fresh ones with empty caches, CPU time."""
+    """Whole processes that take sixty steps, import included; fresh ones with empty caches, CPU time.
+
+    `--networks` may name those of `workloads` as well.
+    """
     rows = []
-    for network in (*options.networks, *WORKLOADS):
+    for network in options.networks:
         size = SIZES.get(network) or PEER_BOUNDS[network][0]
         ours = [Contestant(mode, "dualmx", network, size, mode) for mode in ("imperative", "hybrid")]
         peers = [
@@ -261,7 +264,7 @@ def sixty_steps(options: Options) -> list[Row]:
         if network == "widedeep" and options.torch:
             peers.append(Contestant("torch", "torch", network, size, "sparse", options.torch))
         spent: dict[str, list[dict[str, float]]] = {c.name: [] for c in (*ours, *peers)}
-        for _ in range(2):
+        for _ in range(min(options.rounds, 2)):
             for contestant in (*ours, *peers):
                 with tempfile.TemporaryDirectory() as folder:
                     try:
