@@ -288,10 +288,17 @@ class _LoopFinder:
                 break
             if kinds[start:number] == kinds[number : number + period] and not self._differs_too_much(start, period):
                 plan = self._plan(start, period)
-                loop = None if plan is None else self._loop(plan)
-                if plan is not None and loop is not None:
+                if plan is None:
+                    continue
+                loop = self._loop(plan)
+                if loop is not None:
                     return plan, loop
+                self._refuse(start, period, plan.rounds)
         return None
+
+    def _refuse(self, start: int, period: int, rounds: int) -> None:
+        """Note that equal rounds are no loop, so that they are not looked at again from each of their steps."""
+        self._refused_until[period] = start + period * (rounds - 1)
 
     def _source(self, slot: int, start: int, period: int, round_: int) -> Source | None:
         """Return where a round finds a value; a `LoopCarry` of the round before has no slot yet."""
@@ -322,7 +329,10 @@ class _LoopFinder:
         n_inside = period - len(hoisted)
         if rounds < MIN_ROUNDS or rounds * n_inside < MIN_STEPS:
             return None
-        return self._wired(start, period, rounds, frozenset(hoisted), table)
+        plan = self._wired(start, period, rounds, frozenset(hoisted), table)
+        if plan is None:
+            self._refuse(start, period, rounds)
+        return plan
 
     def _sources_of_round(self, start: int, period: int, round_: int) -> dict[tuple[int, int], Source] | None:
         new: dict[tuple[int, int], Source] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -299,6 +300,29 @@ def test_elementwise_rounds_are_no_loop(found: list[LoopCall]) -> None:
         x = x + 0.1 * (nd.sin(x) - x)
     x.asnumpy()
     assert not found
+
+
+def test_a_chain_that_is_no_loop_is_searched_once() -> None:
+    def calls(n_rounds: int) -> int:
+        """How many functions of the search a chain of sums makes it call."""
+        counted = 0
+
+        def count(frame: Any, event: str, _: Any) -> None:
+            nonlocal counted
+            counted += event == "call" and frame.f_code.co_filename == loops.__file__
+
+        x = random(2)
+        for _ in range(n_rounds):
+            x = x + 1
+        before = sys.getprofile()
+        sys.setprofile(count)
+        try:
+            x.wait_to_read()
+        finally:
+            sys.setprofile(before)
+        return counted
+
+    assert 100 < calls(200) and calls(400) < 3 * calls(201)
 
 
 def test_weights_shared_between_some_rounds_only(monkeypatch: pytest.MonkeyPatch) -> None:
