@@ -29,7 +29,7 @@ from ..graph.loops import MIN_STEPS, with_loops
 from ..graph.program import Alias, program_of_prefix
 from ..graph.trie import LEAF, State, Value, trie
 from ..op.lowering_context import device_axis, lowering_on, lowering_on_platform
-from .cpu.fused_matmul import has_fusible_operand
+from .cpu.fused_matmul import has_fusible_operand, has_loop_of_products
 from .cpu.onednn.ffi_handlers import available
 from .cpu.onednn.rewrite import REWRITE_RULES, materialize_once
 from .cpu.transpose_sinking import sink_transposes
@@ -271,11 +271,11 @@ def _scalar_input_types(last: State) -> list[tuple[tuple[int, ...], Any]]:
 
 
 _OPTIONS: dict[str, dict[str, Any] | None] = {
-    # Products are the library's, with what is computed element by element after them. XLA's own convolution kernels
-    # beat the library's on the shapes we measured (docs/performance.md).
-    "cpu": {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_DOT"},
+    # Each matrix product is the library's by itself. XLA's own convolution kernels beat the library's on the shapes we
+    # measured (docs/performance.md).
+    "cpu": {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"},
 }
-_PRODUCTS_ALONE = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"}
+_FUSED_PRODUCTS = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_DOT"}
 
 # By itself XLA:CPU finds that values that are made again are the first ones, and computes as soon as it can.
 _REMAT_OPTIONS = {"xla_disable_hlo_passes": "cse", "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"}
@@ -305,7 +305,8 @@ def compiler_options(platform: str, jaxpr: Any = None) -> dict[str, Any] | None:
     """Return compiler options for a program on a platform, None once this XLA has refused them."""
     options = _OPTIONS.get(platform)
     if options and platform == "cpu" and jaxpr is not None:
-        options = {**options, **_PRODUCTS_ALONE} if has_fusible_operand(jaxpr) else options
+        if has_loop_of_products(jaxpr) and not has_fusible_operand(jaxpr):
+            options = {**options, **_FUSED_PRODUCTS}
         options = {**options, **_REMAT_OPTIONS} if has_remat(jaxpr) else options
     return options
 

@@ -85,8 +85,19 @@ def test_each_of_two_products_in_a_row_is_a_call_of_the_library_of_its_own() -> 
     assert text.count(" dot(") == text.count("kind=kCustom, calls=") == 2
 
 
-def test_a_bias_is_added_in_the_call_of_its_product() -> None:
+def test_in_recurrent_programs_a_bias_is_added_in_the_call_of_its_product() -> None:
     x, w, b = (mx.nd.array(draw.standard_normal(shape)) for shape in ((700, 200), (800, 200), (800,)))
-    text = program_text(lambda: mx.nd.FullyConnected(x, w, b, num_hidden=800).wait_to_read())
-    (call,) = [part for part in text.split("\n\n") if " dot(" in part]
-    assert " add(" in call and text.count("kind=kCustom, calls=") == 1
+    layer, sequence = mx.gluon.rnn.LSTM(8, input_size=4), mx.nd.array(draw.standard_normal((5, 3, 4)))
+    states = [mx.nd.array(draw.standard_normal((1, 3, 8))) for _ in range(2)]
+    layer.initialize()
+    layer(sequence, states)[0].wait_to_read()
+
+    def calls(*more: mx.nd.NDArray) -> list[str]:
+        def run() -> None:
+            outs = [mx.nd.FullyConnected(x, w, b, num_hidden=800), *(o for s in more for o in layer(s, states)[:1])]
+            outs[0].wait_to_read()
+
+        return [part for part in program_text(run).split("\n\n") if " dot(" in part]
+
+    assert not any(" add(" in call for call in calls())
+    assert any(" add(" in call and "f32[700,800]" in call for call in calls(sequence))

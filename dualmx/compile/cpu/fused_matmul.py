@@ -1,9 +1,11 @@
-"""Which programs hold matrix products whose operands XLA:CPU would compute inside of the product, to their harm.
+"""In which programs XLA:CPU may compute matrix products together with the elementwise operations around them.
 
 XLA hands a product to its library together with the elementwise operations before and after it. That saves passes over
 memory: a bias is added where the sum is made. But two products in one such call take up to 8 times as long as apart.
 And where the right operand repeats itself along its last axis, as `broadcast_to` of a number does, the library reads
-memory out of bounds (seen in jaxlib 0.10). In such programs each product is a call by itself.
+memory out of bounds (seen in jaxlib 0.10). In such programs each product is a call by itself, and so it is in programs
+without a loop: there a perceptron's step takes a tenth longer with its biases in the calls, while that of a recurrent
+network takes a fifth less.
 """
 
 from __future__ import annotations
@@ -52,6 +54,26 @@ def has_fusible_operand(jaxpr: Any) -> bool:
         [True, True, False, False]
     """
     return _visit(jaxpr, [None] * len(jaxpr.invars))[0]
+
+
+def has_loop_of_products(jaxpr: Any) -> bool:
+    """Whether a program has a loop with a product in its body.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> f = lambda x: jax.lax.scan(lambda h, _: (jnp.tanh(h @ h), None), x, length=3)[0]
+        >>> [has_loop_of_products(jax.make_jaxpr(g)(jnp.ones((2, 2))).jaxpr) for g in (f, lambda x: x @ x)]
+        [True, False]
+    """
+    bodies = [(eqn.primitive.name in ("scan", "while"), body) for eqn in jaxpr.eqns for _, body in _sub_jaxprs(eqn)]
+    return any(has_loop_of_products(body) or (is_loop and _has_product(body)) for is_loop, body in bodies)
+
+
+def _has_product(jaxpr: Any) -> bool:
+    return any(
+        eqn.primitive.name == "dot_general" or any(_has_product(body) for _, body in _sub_jaxprs(eqn))
+        for eqn in jaxpr.eqns
+    )
 
 
 def _visit(jaxpr: Any, given: Sources) -> tuple[bool, list[_Source | None]]:
@@ -133,4 +155,4 @@ def _sub_jaxprs(eqn: Any) -> Iterator[tuple[Any, Any]]:
                 yield closed, body
 
 
-__all__ = ["has_fusible_operand"]
+__all__ = ["has_fusible_operand", "has_loop_of_products"]
