@@ -29,7 +29,7 @@ from ..graph.loops import MIN_STEPS, with_loops
 from ..graph.program import Alias, program_of_prefix
 from ..graph.trie import LEAF, State, Value, trie
 from ..op.lowering_context import device_axis, lowering_on, lowering_on_platform
-from .cpu.fused_matmul import has_fusible_operand, has_loop_of_products
+from .cpu.fused_matmul import has_fusible_operand, has_loop_of_products, sub_jaxprs
 from .cpu.onednn.ffi_handlers import available
 from .cpu.onednn.rewrite import REWRITE_RULES, materialize_once
 from .cpu.transpose_sinking import sink_transposes
@@ -279,15 +279,6 @@ _FUSED_PRODUCTS = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_
 
 # By itself XLA:CPU finds that values that are made again are the first ones, and computes as soon as it can.
 _REMAT_OPTIONS = {"xla_disable_hlo_passes": "cse", "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"}
-
-
-def sub_jaxprs(eqn: Any) -> Iterator[Any]:
-    """Yield the sub-jaxprs of an equation."""
-    for value in eqn.params.values():
-        for closed in value if isinstance(value, (tuple, list)) else (value,):
-            body = getattr(closed, "jaxpr", closed)
-            if hasattr(body, "eqns"):
-                yield body
 
 
 def has_remat(jaxpr: Any) -> bool:

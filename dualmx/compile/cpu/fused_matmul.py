@@ -65,14 +65,13 @@ def has_loop_of_products(jaxpr: Any) -> bool:
         >>> [has_loop_of_products(jax.make_jaxpr(g)(jnp.ones((2, 2))).jaxpr) for g in (f, lambda x: x @ x)]
         [True, False]
     """
-    bodies = [(eqn.primitive.name in ("scan", "while"), body) for eqn in jaxpr.eqns for _, body in _sub_jaxprs(eqn)]
+    bodies = [(eqn.primitive.name in ("scan", "while"), body) for eqn in jaxpr.eqns for body in sub_jaxprs(eqn)]
     return any(has_loop_of_products(body) or (is_loop and _has_product(body)) for is_loop, body in bodies)
 
 
 def _has_product(jaxpr: Any) -> bool:
     return any(
-        eqn.primitive.name == "dot_general" or any(_has_product(body) for _, body in _sub_jaxprs(eqn))
-        for eqn in jaxpr.eqns
+        eqn.primitive.name == "dot_general" or any(_has_product(body) for body in sub_jaxprs(eqn)) for eqn in jaxpr.eqns
     )
 
 
@@ -90,8 +89,8 @@ def _visit(jaxpr: Any, given: Sources) -> tuple[bool, list[_Source | None]]:
         if name == "dot_general" and any(ins):
             return True, []
         results: Sources = [_source_of_result(name, eqn, ins)] * len(eqn.outvars)
-        for closed, body in _sub_jaxprs(eqn):
-            found, made = _visit(body, _sources_of_body(name, eqn, closed, body, ins))
+        for body in sub_jaxprs(eqn):
+            found, made = _visit(body, _sources_of_body(name, eqn, body, ins))
             if found:
                 return True, []
             if name in _CALLS:
@@ -116,7 +115,7 @@ def _source_of_result(name: str, eqn: Any, ins: Sources) -> _Source | None:
     """Where the results of an equation come from, apart from those of its sub-jaxprs."""
     if name == "dot_general":
         return _Source.PRODUCT
-    if not ins or any(True for _ in _sub_jaxprs(eqn)):
+    if not ins or any(True for _ in sub_jaxprs(eqn)):
         return None
     if _Source.PRODUCT in ins and name in _ELEMENTWISE | _LAYOUTS:
         return _Source.PRODUCT
@@ -127,7 +126,7 @@ def _source_of_result(name: str, eqn: Any, ins: Sources) -> _Source | None:
     return _Source.REPEATED if found else None
 
 
-def _sources_of_body(name: str, eqn: Any, closed: Any, body: Any, ins: Sources) -> Sources:
+def _sources_of_body(name: str, eqn: Any, body: Any, ins: Sources) -> Sources:
     """Where the inputs of a sub-jaxpr come from. XLA moves into a loop what is constant in it."""
     if name in _CALLS:
         return ins
@@ -139,20 +138,20 @@ def _sources_of_body(name: str, eqn: Any, closed: Any, body: Any, ins: Sources) 
     elif name == "while":
         # Its inputs are the constants of the condition, those of the body, and what changes.
         first, last = eqn.params["cond_nconsts"], eqn.params["cond_nconsts"] + eqn.params["body_nconsts"]
-        found = known[:first] if closed is eqn.params["cond_jaxpr"] else known[first:last]
+        found = known[:first] if body is eqn.params["cond_jaxpr"].jaxpr else known[first:last]
         known = found + [None] * (len(body.invars) - len(found))
     else:
         known = known[len(known) - len(body.invars) :] if len(known) >= len(body.invars) else []
     return known if len(known) == len(body.invars) else [_Source.REPEATED] * len(body.invars)
 
 
-def _sub_jaxprs(eqn: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the sub-jaxprs of an equation, as they are in its parameters and without their constants."""
+def sub_jaxprs(eqn: Any) -> Iterator[Any]:
+    """Yield the sub-jaxprs of an equation."""
     for value in eqn.params.values():
         for closed in value if isinstance(value, (tuple, list)) else (value,):
             body = getattr(closed, "jaxpr", closed)
             if hasattr(body, "eqns"):
-                yield closed, body
+                yield body
 
 
-__all__ = ["has_fusible_operand", "has_loop_of_products"]
+__all__ = ["has_fusible_operand", "has_loop_of_products", "sub_jaxprs"]
