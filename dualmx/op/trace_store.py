@@ -16,8 +16,10 @@ import json
 import logging
 import math
 import os
+import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -40,6 +42,7 @@ _OPERATORS = f"{__package__}.defs."
 _SETTINGS = ("jax_default_prng_impl", "jax_threefry_partitionable", "jax_numpy_dtype_promotion")
 MAX_FILE_BYTES, _MAX_CONSTANT_BYTES = 4 << 20, 64 << 10
 _CHECKSUM_BYTES = 16
+_KEPT_SECONDS = 30 * 24 * 3600
 _DTYPES = {
     name: np.dtype(getattr(np, name, None) or getattr(ml_dtypes, name))
     for name in (
@@ -327,7 +330,9 @@ def write_entry(path: Path, key: str, entry: Entry) -> None:
     if len(text) > MAX_FILE_BYTES // 2:
         return
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.parent.is_dir():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _remove_old_folders(path.parent.parent)
         descriptor, name = tempfile.mkstemp(dir=path.parent)
         try:
             with open(descriptor, "wb") as file:
@@ -338,6 +343,14 @@ def write_entry(path: Path, key: str, entry: Entry) -> None:
             raise
     except OSError as e:
         _logger.debug("%s is not written: %s", path, e)
+
+
+def _remove_old_folders(parent: Path) -> None:
+    """Remove the folders of sources and versions that have added nothing for long."""
+    oldest = time.time() - _KEPT_SECONDS
+    for folder in parent.iterdir():
+        if folder.is_dir() and folder.stat().st_mtime < oldest:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def checksum_of(text: bytes) -> bytes:

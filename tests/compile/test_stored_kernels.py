@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from pathlib import Path
 
 import numpy as np
@@ -343,6 +344,16 @@ def test_a_folder_that_cannot_be_written_is_no_error(folder, monkeypatch):
     (folder / "file").write_text("")
     monkeypatch.setenv("DUALMX_CACHE_DIR", str(folder / "file"))
     made_once()
+
+
+def test_folders_that_added_nothing_for_long_are_removed(folder):
+    old, recent = folder / "traces" / "old", folder / "traces" / "recent"
+    for other in (old, recent):
+        other.mkdir(parents=True)
+        (other / "entry.json").touch()
+    os.utime(old, (0, 0))
+    made_once()
+    assert recent.is_dir() and not old.exists() and len(list((folder / "traces").iterdir())) == 2
 
 
 @pytest.mark.parametrize("source", ["open(x0)", "x0.tofile(c1)", "(lambda: 1)", "f'{x0}'", "x0 if x1 else x2", "0.5"])

@@ -14,12 +14,9 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any
 
-# What XLA may compute in one call with a product.
-_ELEMENTWISE = frozenset(
-    """abs add add_any and cbrt ceil clamp convert_element_type copy cos div eq erf exp exp2 expm1 floor ge gt
-    integer_pow le log log1p logistic lt max min mul ne neg not or pow round rsqrt select_n sign sin sqrt square sub
-    tanh xor""".split()
-)
+from .transpose_sinking import ELEMENTWISE
+
+# What XLA may compute in one call with a product, besides elementwise operations.
 _LAYOUTS = frozenset("broadcast_in_dim concatenate expand_dims pad reshape slice squeeze transpose".split())
 _CALLS = frozenset("jit pjit closed_call custom_jvp_call".split())
 # Of these the first input alone decides: the others tell where to read.
@@ -105,7 +102,7 @@ def _read_elsewhere(jaxpr: Any) -> set[Any]:
     found = {v for v in jaxpr.outvars if not hasattr(v, "val")}
     for eqn in reversed(jaxpr.eqns):
         name = eqn.primitive.name
-        passes = name in _ELEMENTWISE | _LAYOUTS and eqn.outvars[0] not in found
+        passes = name in ELEMENTWISE | _LAYOUTS and eqn.outvars[0] not in found
         if not passes and name != "dot_general" and name not in _CALLS:
             found.update(v for v in eqn.invars if not hasattr(v, "val"))
     return found
@@ -117,7 +114,7 @@ def _source_of_result(name: str, eqn: Any, ins: Sources) -> _Source | None:
         return _Source.PRODUCT
     if not ins or any(True for _ in sub_jaxprs(eqn)):
         return None
-    if _Source.PRODUCT in ins and name in _ELEMENTWISE | _LAYOUTS:
+    if _Source.PRODUCT in ins and name in ELEMENTWISE | _LAYOUTS:
         return _Source.PRODUCT
     if name == "broadcast_in_dim" and eqn.outvars[0].aval.size > eqn.invars[0].aval.size:
         return _Source.REPEATED

@@ -19,7 +19,7 @@ from jax import lax
 
 from .two_stage_reductions import two_stage_reduction
 
-_ELEMENTWISE = frozenset(
+ELEMENTWISE = frozenset(
     """abs add add_any and atan2 cbrt ceil clamp convert_element_type copy cos div eq erf erf_inv erfc exp exp2 expm1
     floor ge gt integer_pow is_finite le log log1p logistic lt max min mul ne neg not or pow reduce_precision rem round
     rsqrt select_n sign sin sqrt square sub tanh xor""".split()
@@ -196,7 +196,7 @@ def _step(eqn: Any, values: list[Any], twins: _TransposedCopies) -> list[Any]:
     if name in _REDUCTIONS:
         return _reduce(eqn, first, twins)
     if any(isinstance(v, _LazyTranspose) for v in values):
-        if name in _ELEMENTWISE:
+        if name in ELEMENTWISE:
             joined = _common_axis_order(values, eqn.outvars[0].aval.size, twins)
             if joined:
                 return [_lazy_transpose(r, joined[0]) for r in _bind(eqn, joined[1])]
