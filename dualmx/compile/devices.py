@@ -434,11 +434,17 @@ def is_aligned(value: np.ndarray) -> bool:
     return value.flags.c_contiguous and value.__array_interface__["data"][0] % ALIGNMENT == 0
 
 
+def aligned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Return an aligned array of any values."""
+    n_bytes = math.prod(shape) * dtype.itemsize
+    memory = np.empty(n_bytes + ALIGNMENT, np.uint8)
+    start = -memory.__array_interface__["data"][0] % ALIGNMENT
+    return memory[start : start + n_bytes].view(dtype).reshape(shape)
+
+
 def aligned_copy(value: np.ndarray) -> np.ndarray:
     """Return an aligned copy in new memory, not to be written."""
-    memory = np.empty(value.nbytes + ALIGNMENT, np.uint8)
-    start = -memory.__array_interface__["data"][0] % ALIGNMENT
-    copy = memory[start : start + value.nbytes].view(value.dtype).reshape(value.shape)
+    copy = aligned_empty(value.shape, value.dtype)
     copy[...] = value
     copy.flags.writeable = False
     return copy

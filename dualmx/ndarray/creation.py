@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..compile.devices import context_of, device_of, device_put
+from ..compile.devices import accepts_numpy, aligned_empty, context_of, device_of, device_put
 from ..core import np_mode
 from ..core.argcheck import DType, Shape, integer, number, require_instance
 from ..core.argcheck import context as as_context
@@ -147,10 +147,15 @@ def _run_creation_op(call: Any, ctx: Context | None, out: NDArray | None) -> NDA
         # states, is then the same program as the others.
         fill, dtype = call.op.traits.fill(call.params), as_dtype(call.params.get("dtype"))
         try:
-            return array_from_numpy(np.full(call.params["shape"], fill, dtype), where)
+            values = aligned_empty(call.params["shape"], dtype)
+            np.copyto(values, fill, casting="unsafe")
         except (ValueError, MemoryError) as e:
             name, shape = call.op.name.lstrip("_"), call.params["shape"]
             raise ArgumentError(f"{name}: shape={shape}: cannot be allocated: {e}") from None
+        if not accepts_numpy(values, where):
+            return array_from_numpy(values, where)
+        values.flags.writeable = False
+        return array_from_buffer(values, where)
     return invoke_nullary(call, where)[0]
 
 

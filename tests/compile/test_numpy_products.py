@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from dualmx import nd
 from dualmx.compile.cpu.kernels import matmul as products
-from dualmx.compile.cpu.onednn import ffi_handlers
 from dualmx.graph.trie import trie
 
-needs_onednn = pytest.mark.skipif(not ffi_handlers.available(), reason=f"no oneDNN: {ffi_handlers.unavailable()}")
 needs_openblas = pytest.mark.skipif(products._openblas() is None, reason="NumPy has another library")
 
 FORMS = {
@@ -27,26 +28,65 @@ FORMS = {
 }
 
 
-@needs_onednn
+@pytest.fixture
+def three_threads(monkeypatch):
+    """Products are cut in up to three parts, however small they are; yields the threads that computed each."""
+    seen = []
+    monkeypatch.setattr(products, "_MIN_PRODUCTS_PER_THREAD", 1)
+    monkeypatch.setattr(type(products.one_blas_thread), "n_outside", 3)
+    matmul = np.matmul
+    monkeypatch.setattr(np, "matmul", lambda *a: seen.append(threading.current_thread().name) or matmul(*a))
+    return seen
+
+
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("sizes", [(3, 4, 5), (1, 7, 1), (5, 1, 3), (70, 90, 110)])
-def test_products_by_onednn(form, sizes):
+@pytest.mark.parametrize("sizes", [(3, 4, 5), (1, 7, 1), (5, 1, 3), (4, 2, 2), (70, 90, 110)])
+def test_parts_of_a_product(three_threads, form, sizes):
     m, k, n = sizes
     draw = np.random.RandomState(0)
     x, y = (FORMS[form](draw.randn(*s).astype("f")) for s in ((m, k), (k, n)))
-    found = ffi_found = products.multiply(x, y)
-    assert found.shape == (m, n) and ffi_found.flags.c_contiguous
+    found = products.matmul(x, y)
+    assert found.shape == (m, n) and found.flags.c_contiguous
     np.testing.assert_allclose(found, x.astype("d") @ y, rtol=1e-5, atol=1e-5 * k)
+    assert len(three_threads) == {1: 1, 4: 2}.get(max(m, n), 3)
+    assert sum(name.startswith("dualmx-products") for name in three_threads) == len(three_threads) - 1
 
 
-def test_large_products_only(monkeypatch):
+@pytest.mark.parametrize("dtype", ["int32", "float16", "bool"])
+def test_parts_of_any_type(three_threads, dtype):
+    x = np.arange(12).reshape(3, 4).astype(dtype)
+    found = products.matmul(x, x.T)
+    assert found.dtype == dtype and len(three_threads) == 3
+    assert np.array_equal(found, x @ x.T)
+
+
+def test_only_large_products_are_cut(monkeypatch):
+    monkeypatch.setattr(type(products.one_blas_thread), "n_outside", 2)
     seen = []
-    monkeypatch.setattr(products, "available", lambda: True)
-    monkeypatch.setattr(products, "multiply", lambda x, y: seen.append(x.shape) or x @ y)
-    for n in (8, 256):
+    monkeypatch.setattr(products, "_by_threads", lambda x, y, count: seen.append((x.shape, count)))
+    for n in (8, 256, 512):
         products.matmul(np.ones((n, n), np.float32), np.ones((n, n), np.float32))
-    products.matmul(np.ones((256, 256)), np.ones((256, 256)))
-    assert seen == [(256, 256)]
+    assert seen == [((512, 512), 2)]
+
+
+def test_products_without_new_threads(three_threads, monkeypatch):
+    def refuse(*a):
+        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+    monkeypatch.setattr(products, "_pool", lambda: SimpleNamespace(submit=refuse))
+    x = np.arange(12.0).reshape(3, 4)
+    assert np.array_equal(products.matmul(x, x.T), x @ x.T)
+    assert three_threads == [threading.current_thread().name] * 3
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
+def test_products_in_a_fork(three_threads):
+    x = np.arange(12.0).reshape(3, 4)
+    products.matmul(x, x.T)
+    child = multiprocessing.get_context("fork").Process(target=products.matmul, args=(x, x.T))
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
 
 
 @needs_openblas
@@ -56,8 +96,9 @@ def test_openblas_has_one_thread_meanwhile():
     choose(2)
     try:
         assert count() == 2
+        assert products.one_blas_thread.n_outside == 1
         with products.one_blas_thread:
-            assert count() == 1
+            assert count() == 1 and products.one_blas_thread.n_outside == 2
             with products.one_blas_thread:
                 pass
             assert count() == 1

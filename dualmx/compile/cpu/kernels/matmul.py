@@ -1,8 +1,9 @@
 """Products of matrices, and how many threads they take.
 
 NumPy's OpenBLAS has threads of its own, which wait for the next product by spinning: beside the threads of others, a
-product of two small matrices then takes 20 ms in place of 0.1. So it has one thread while programs run here, and large
-products go to oneDNN, whose threads convolutions use as well.
+product of two small matrices then takes 20 ms in place of 0.1. So it has one thread while programs run here, and the
+parts of a large product are computed by threads that wait asleep. oneDNN's first product would take 30 ms for the code
+that it writes, and none of its later ones is quicker.
 """
 
 from __future__ import annotations
@@ -11,23 +12,56 @@ import ctypes
 import functools
 import importlib
 import math
+import os
 import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
-from ..onednn.ffi_handlers import available
-from ..onednn.numpy_calls import multiply
-
 Sizes = tuple[int, ...]
-_MIN_SHARED_PRODUCTS = 1 << 23  # products of numbers, from which several threads are worth their start
+_MIN_PRODUCTS_PER_THREAD = 1 << 24  # products of numbers, which are worth waking a thread
 
 
 def matmul(x: Any, y: Any) -> Any:
     """The product of two matrices of one type."""
-    if x.size * y.shape[1] >= _MIN_SHARED_PRODUCTS and x.dtype == np.float32 and available():
-        return multiply(x, y)
-    return np.matmul(x, y)
+    count = min(one_blas_thread.n_outside, x.size * y.shape[1] // _MIN_PRODUCTS_PER_THREAD)
+    return np.matmul(x, y) if count < 2 else _by_threads(x, y, count)
+
+
+def _by_threads(x: Any, y: Any, count: int) -> Any:
+    """A product, of whose rows, or columns if these are more, each thread computes a part."""
+    out = np.empty((x.shape[0], y.shape[1]), x.dtype)
+    if x.shape[0] >= y.shape[1]:
+        parts = [(x[k], y, out[k]) for k in _cuts(x.shape[0], count)]
+    else:
+        parts = [(x, y[:, k], out[:, k]) for k in _cuts(y.shape[1], count)]
+    waiting: list[Future[Any]] = []
+    try:
+        for part in parts[1:]:
+            waiting.append(_pool().submit(np.matmul, *part))
+    except RuntimeError:  # the interpreter ends, and starts no thread any more
+        pass
+    for part in (parts[0], *parts[1 + len(waiting) :]):
+        np.matmul(*part)
+    for future in waiting:
+        future.result()
+    return out
+
+
+def _cuts(length: int, count: int) -> list[slice]:
+    """Equal parts of a length, but for the last."""
+    step = -(-length // count)
+    return [slice(start, start + step) for start in range(0, length, step)]
+
+
+@functools.cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count(), "dualmx-products")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # there are no threads in a fork
 
 
 def dot_general(
@@ -70,6 +104,11 @@ class _OneThread:
         self._lock = threading.Lock()
         self._inside = 0
         self._before = 1
+
+    @property
+    def n_outside(self) -> int:
+        """How many threads OpenBLAS has when nobody is inside; 1 while nobody is."""
+        return self._before if self._inside else 1
 
     def __enter__(self) -> None:
         functions = _openblas()
