@@ -395,3 +395,10 @@ def barrier(group: ProcessGroup | None = None, async_op: bool = False, device_id
 def monitored_barrier(group: ProcessGroup | None = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
     """`barrier`, whose errors name the processes that are missing, as all do here."""
     barrier(group)
+
+
+__all__ = [
+    "ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_reduce", "all_to_all", "all_to_all_single",
+    "barrier", "broadcast", "gather", "monitored_barrier", "reduce", "reduce_op", "reduce_scatter",
+    "reduce_scatter_tensor", "scatter",
+]  # fmt: skip

@@ -204,3 +204,9 @@ def _filled(what: str, name: str, target: Any, values: Sequence[Any]) -> None:
     if not isinstance(target, list) or len(target) != len(values):
         raise ArgumentError(f"{what}: {name}: expected a list of {len(values)} elements")
     target[:] = values
+
+
+__all__ = [
+    "P2POp", "all_gather_object", "batch_isend_irecv", "broadcast_object_list", "gather_object", "irecv", "isend",
+    "recv", "recv_object_list", "scatter_object_list", "send", "send_object_list",
+]  # fmt: skip

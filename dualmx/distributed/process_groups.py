@@ -288,3 +288,12 @@ def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
     """Return the number in the job of a process of a group."""
     return get_process_group_ranks(group)[group_rank]
+
+
+__all__ = [
+    "BeginningError", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "destroy_process_group",
+    "get_backend", "get_global_rank", "get_group_rank", "get_node_local_rank", "get_process_group_ranks", "get_rank",
+    "get_world_size", "group", "init_process_group", "is_available", "is_backend_available", "is_gloo_available",
+    "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "new_group", "new_subgroups",
+    "new_subgroups_by_enumeration",
+]  # fmt: skip

@@ -174,3 +174,10 @@ def cuda_built() -> bool:
 def rocm_built() -> bool:
     """Return False: the collectives have no ROCm code."""
     return False
+
+
+__all__ = [
+    "ccl_built", "cross_rank", "cross_size", "cuda_built", "ddl_built", "gloo_built", "gloo_enabled", "init",
+    "is_homogeneous", "is_initialized", "local_rank", "local_size", "mpi_built", "mpi_enabled", "mpi_threads_supported",
+    "nccl_built", "rank", "rocm_built", "shutdown", "size",
+]  # fmt: skip

@@ -227,3 +227,6 @@ def _broadcast_into(found: list[Any], root: int) -> None:
                 p.set_data(value)
             else:
                 p[:] = value
+
+
+__all__ = ["DistributedOptimizer", "DistributedTrainer", "broadcast_parameters"]

@@ -287,3 +287,6 @@ def enqueue_reducescatter(
         return completed_handle(members.run_in_order(lambda: run(members)))
     ask = Request(name or "", "reducescatter", f"{_listed(tensors)}, op={op}", _bytes(tensors))
     return enqueue(engine, TensorEntry(ask, run=run, kept=[t.realize() for t in tensors]), lambda found, _: found)
+
+
+__all__ = ["Adasum", "Average", "Max", "Min", "Product", "Sum"]

@@ -509,3 +509,12 @@ def join() -> int:
     require_init("join")
     engine = loop_of("join", global_process_set)
     return parallel.join() if engine is None else engine.join()
+
+
+__all__ = [
+    "allgather", "allgather_async", "allgather_object", "allreduce", "allreduce_", "allreduce_async",
+    "allreduce_async_", "alltoall", "alltoall_async", "barrier", "broadcast", "broadcast_", "broadcast_async",
+    "broadcast_async_", "broadcast_object", "grouped_allgather", "grouped_allgather_async", "grouped_allreduce",
+    "grouped_allreduce_", "grouped_allreduce_async", "grouped_allreduce_async_", "grouped_reducescatter",
+    "grouped_reducescatter_async", "join", "poll", "reducescatter", "reducescatter_async", "synchronize",
+]  # fmt: skip

@@ -135,3 +135,6 @@ def group_of(what: str, process_set: Any) -> parallel.ProcessGroup | None:
     if process_set._group is None:
         raise ArgumentError(f"hvd.{what}: {process_set!r} was not added; call hvd.add_process_set first")
     return process_set._group
+
+
+__all__ = ["ProcessSet", "add_process_set", "global_process_set", "remove_process_set"]

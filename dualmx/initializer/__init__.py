@@ -1,27 +1,13 @@
 """Initializers: callables that fill a variable in place, chosen by its name or set in its attributes."""
 
-from .base import InitDesc, Initializer, alias, create, register
-from .composite import FusedRNN, Load, Mixed
-from .constant import Bilinear, Constant, LSTMBias, One, Zero
-from .random import MSRAPrelu, Normal, Orthogonal, Uniform, Xavier
+from . import base, composite, constant, random
+from .base import *
+from .composite import *
+from .constant import *
+from .random import *
 
-__all__ = [
-    "Bilinear",
-    "Constant",
-    "FusedRNN",
-    "InitDesc",
-    "Initializer",
-    "LSTMBias",
-    "Load",
-    "MSRAPrelu",
-    "Mixed",
-    "Normal",
-    "One",
-    "Orthogonal",
-    "Uniform",
-    "Xavier",
-    "Zero",
-    "alias",
-    "create",
-    "register",
-]
+__all__: list[str] = []
+__all__ += base.__all__
+__all__ += composite.__all__
+__all__ += constant.__all__
+__all__ += random.__all__

@@ -220,3 +220,6 @@ def create(initializer: Any, *args: Any, **kwargs: Any) -> Any:
         2
     """
     return INITIALIZERS.create(initializer, *args, **kwargs)
+
+
+__all__ = ["InitDesc", "Initializer", "alias", "create", "register"]

@@ -162,3 +162,6 @@ class FusedRNN(Initializer):
                 init(InitDesc(part, global_init=init), values)
             flat.append(values.reshape((-1,)))
         arr[:] = nd.concat(*flat, dim=0)
+
+
+__all__ = ["FusedRNN", "Load", "Mixed"]

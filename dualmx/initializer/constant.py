@@ -85,3 +85,6 @@ class LSTMBias(Initializer):
         values = np.zeros(arr.shape, "float32")
         values[hidden : 2 * hidden] = self.forget_bias
         arr[:] = array(values, ctx=arr.context, dtype=arr.dtype)
+
+
+__all__ = ["Bilinear", "Constant", "LSTMBias", "One", "Zero"]

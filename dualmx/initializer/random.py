@@ -146,3 +146,6 @@ class MSRAPrelu(Xavier):
     def __init__(self, factor_type: str = "avg", slope: float = 0.25):
         super().__init__("gaussian", factor_type, 2.0 / (1 + slope**2))
         self._kwargs = {"factor_type": factor_type, "slope": slope}
+
+
+__all__ = ["MSRAPrelu", "Normal", "Orthogonal", "Uniform", "Xavier"]

@@ -261,3 +261,6 @@ def _next_or_none(it: DataIter) -> DataBatch | None:
         return it.next()
     except StopIteration:
         return None
+
+
+__all__ = ["DataIter", "MXDataIter", "PrefetchingIter", "ResizeIter"]

@@ -1,33 +1,15 @@
 """Metrics: running averages of how predictions agree with labels."""
 
-from .base import EvalMetric, alias, check_label_shapes, register
-from .classification import F1, MCC, PCC, Accuracy, TopKAccuracy
-from .composite import CompositeEvalMetric, CustomMetric, create, np
-from .likelihood import Caffe, CrossEntropy, Loss, NegativeLogLikelihood, Perplexity, Torch
-from .regression import MAE, MSE, RMSE, PearsonCorrelation
+from . import base, classification, composite, likelihood, regression
+from .base import *
+from .classification import *
+from .composite import *
+from .likelihood import *
+from .regression import *
 
-__all__ = [
-    "F1",
-    "MAE",
-    "MCC",
-    "MSE",
-    "PCC",
-    "RMSE",
-    "Accuracy",
-    "Caffe",
-    "CompositeEvalMetric",
-    "CrossEntropy",
-    "CustomMetric",
-    "EvalMetric",
-    "Loss",
-    "NegativeLogLikelihood",
-    "PearsonCorrelation",
-    "Perplexity",
-    "TopKAccuracy",
-    "Torch",
-    "alias",
-    "check_label_shapes",
-    "create",
-    "np",
-    "register",
-]
+__all__: list[str] = []
+__all__ += base.__all__
+__all__ += classification.__all__
+__all__ += composite.__all__
+__all__ += likelihood.__all__
+__all__ += regression.__all__

@@ -226,3 +226,6 @@ def register(klass: type, *names: str) -> type:
 def alias(*names: str) -> Any:
     """Decorator that registers a class under `names` as well as its own."""
     return lambda klass: register(klass, *names)
+
+
+__all__ = ["EvalMetric", "alias", "check_label_shapes", "register"]

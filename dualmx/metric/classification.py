@@ -262,3 +262,6 @@ def _multiclass(matrix: numpy.ndarray) -> float:
     if xx == 0 or yy == 0:
         return float("nan")
     return float((matrix.diagonal() * n).sum() - (x * y).sum()) / float((xx * yy) ** 0.5)
+
+
+__all__ = ["Accuracy", "F1", "MCC", "PCC", "TopKAccuracy"]

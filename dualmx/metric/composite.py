@@ -180,3 +180,6 @@ def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
     if not isinstance(metric, (str, dict, EvalMetric)):
         raise ArgumentError(f"metric.create: metric={metric!r}: expected a name, a metric or a function")
     return METRICS.create(metric, *args, **kwargs)
+
+
+__all__ = ["CompositeEvalMetric", "CustomMetric", "create", "np"]

@@ -176,3 +176,6 @@ class PearsonCorrelation(EvalMetric):
         """Forget all but the global statistics."""
         super().reset_local()
         self._local = _Moments()
+
+
+__all__ = ["MAE", "MSE", "PearsonCorrelation", "RMSE"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     # What `namespace` adds; first, so that what is written by hand and imported below hides it. Stubs may be missing.
     from . import _internal, contrib, fluent, image, linalg, op, random, sparse  # noqa: F401  # pyright: ignore
-    from .fluent import *  # noqa: F403
+    from .fluent import *
 
 from ..core.context import Context, cpu, cpu_pinned, current_context, gpu, tpu
 from . import execute_joint, indexing, numpy_protocol, operators, sharding  # noqa: F401

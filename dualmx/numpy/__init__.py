@@ -18,15 +18,15 @@ from typing import Any
 import numpy as onp
 
 from . import fallback, indexing, linalg, methods, operators, protocol, random, submodules, symbols  # noqa: F401
-from .creation import *  # noqa: F403
+from .creation import *
 from .elementwise import FUNCTIONS, around, nan_to_num, round, round_  # noqa: F401
 from .fallback import set_printoptions  # noqa: F401
-from .financial import *  # noqa: F403
-from .linalg import *  # noqa: F403
-from .manipulation import *  # noqa: F403
+from .financial import *
+from .linalg import *
+from .manipulation import *
 from .np_ndarray import as_np, ndarray, second_handle  # noqa: F401
-from .reductions import *  # noqa: F403
-from .searching import *  # noqa: F403
+from .reductions import *
+from .searching import *
 
 pi, e, inf, nan, newaxis = onp.pi, onp.e, onp.inf, onp.nan, None
 NAN = NaN = nan

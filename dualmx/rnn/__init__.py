@@ -2,54 +2,9 @@
 
 from . import io, rnn, rnn_cell
 from .io import BucketSentenceIter, encode_sentences
-from .rnn import do_rnn_checkpoint, load_rnn_checkpoint, rnn_unroll, save_rnn_checkpoint
-from .rnn_cell import (
-    BaseConvRNNCell,
-    BaseRNNCell,
-    BidirectionalCell,
-    ConvGRUCell,
-    ConvLSTMCell,
-    ConvRNNCell,
-    DropoutCell,
-    FusedRNNCell,
-    GRUCell,
-    LSTMCell,
-    ModifierCell,
-    ResidualCell,
-    RNNCell,
-    RNNParams,
-    SequentialRNNCell,
-    ZoneoutCell,
-    numeric_types,
-    string_types,
-)
+from .rnn import *
+from .rnn_cell import *
 
-__all__ = [
-    "BaseConvRNNCell",
-    "BaseRNNCell",
-    "BidirectionalCell",
-    "BucketSentenceIter",
-    "ConvGRUCell",
-    "ConvLSTMCell",
-    "ConvRNNCell",
-    "DropoutCell",
-    "FusedRNNCell",
-    "GRUCell",
-    "LSTMCell",
-    "ModifierCell",
-    "RNNCell",
-    "RNNParams",
-    "ResidualCell",
-    "SequentialRNNCell",
-    "ZoneoutCell",
-    "do_rnn_checkpoint",
-    "encode_sentences",
-    "io",
-    "load_rnn_checkpoint",
-    "numeric_types",
-    "rnn",
-    "rnn_cell",
-    "rnn_unroll",
-    "save_rnn_checkpoint",
-    "string_types",
-]
+__all__ = ["BucketSentenceIter", "encode_sentences", "io", "rnn", "rnn_cell"]
+__all__ += rnn.__all__
+__all__ += rnn_cell.__all__

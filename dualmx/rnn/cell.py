@@ -320,3 +320,6 @@ def lstm_output(gates: Any, c: Any, activation: Any, prefix: str, activate: Any,
     next_c = sym.elemwise_add(f * c, i * g, name=prefix + "state")
     next_h = sym.elemwise_mul(o, activate(next_c, activation), name=prefix + "out")
     return next_h, [next_h, next_c]
+
+
+__all__ = ["BaseRNNCell", "GRUCell", "LSTMCell", "RNNCell", "RNNParams"]

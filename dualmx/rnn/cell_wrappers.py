@@ -480,3 +480,9 @@ class FusedRNNCell(BaseRNNCell):
             if self._dropout > 0 and layer != self._num_layers - 1:
                 stack.add(DropoutCell(self._dropout, prefix=f"{self._prefix}_dropout{layer}_"))
         return stack
+
+
+__all__ = [
+    "BidirectionalCell", "DropoutCell", "FusedRNNCell", "ModifierCell", "ResidualCell", "SequentialRNNCell",
+    "ZoneoutCell",
+]  # fmt: skip

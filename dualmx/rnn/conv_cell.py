@@ -146,3 +146,6 @@ class ConvGRUCell(BaseConvRNNCell):
         axis = self._conv_layout.find("C")
         output = gru_output(i2h, h2h, states[0], self._activation, t, self._get_activation, axis)
         return output, [output]
+
+
+__all__ = ["BaseConvRNNCell", "ConvGRUCell", "ConvLSTMCell", "ConvRNNCell"]

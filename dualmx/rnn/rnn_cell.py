@@ -2,39 +2,16 @@
 
 import numpy as np
 
-from .cell import BaseRNNCell, GRUCell, LSTMCell, RNNCell, RNNParams
-from .cell_wrappers import (
-    BidirectionalCell,
-    DropoutCell,
-    FusedRNNCell,
-    ModifierCell,
-    ResidualCell,
-    SequentialRNNCell,
-    ZoneoutCell,
-)
-from .conv_cell import BaseConvRNNCell, ConvGRUCell, ConvLSTMCell, ConvRNNCell
+from . import cell, cell_wrappers, conv_cell
+from .cell import *
+from .cell_wrappers import *
+from .conv_cell import *
 
 # Types that MXNet names here.
 numeric_types = (float, int, np.generic)
 string_types = (str,)
 
-__all__ = [
-    "BaseConvRNNCell",
-    "BaseRNNCell",
-    "BidirectionalCell",
-    "ConvGRUCell",
-    "ConvLSTMCell",
-    "ConvRNNCell",
-    "DropoutCell",
-    "FusedRNNCell",
-    "GRUCell",
-    "LSTMCell",
-    "ModifierCell",
-    "RNNCell",
-    "RNNParams",
-    "ResidualCell",
-    "SequentialRNNCell",
-    "ZoneoutCell",
-    "numeric_types",
-    "string_types",
-]
+__all__ = ["numeric_types", "string_types"]
+__all__ += cell.__all__
+__all__ += cell_wrappers.__all__
+__all__ += conv_cell.__all__

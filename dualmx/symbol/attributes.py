@@ -234,3 +234,6 @@ class Prefix(NameManager):
 
 
 NameManager._stack = _Stack(NameManager)
+
+
+__all__ = ["AttrScope", "NameManager", "Prefix"]

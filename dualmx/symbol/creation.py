@@ -138,3 +138,9 @@ def split_v2(ary: Symbol, indices_or_sections: Any, axis: int = 0, squeeze_axis:
         )
     params = {"indices": indices, "axis": axis, "squeeze_axis": squeeze_axis, "sections": sections}
     return create(get_op("_split_v2"), (ary,), params)
+
+
+__all__ = [
+    "arange", "eye", "full", "histogram", "hypot", "linspace", "maximum", "minimum", "ones", "pow", "power", "split_v2",
+    "zeros",
+]  # fmt: skip

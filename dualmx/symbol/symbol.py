@@ -598,3 +598,6 @@ def load(fname: str) -> Symbol:
 
 # The functions of `mx.sym` that MXNet has in this module.
 __getattr__, __dir__ = lazy_reexport(__name__, "dualmx.symbol")
+
+
+__all__ = ["Group", "Symbol", "Variable", "create", "fromjson", "load", "load_json", "var"]

@@ -331,3 +331,13 @@ def create_sparse_array_zd(
     if stype == "row_sparse" and density == 0 and rsp_indices is not None and not len(rsp_indices):
         rsp_indices = None
     return create_sparse_array(shape, stype, data_init, rsp_indices, dtype, modifier_func, density, shuffle_csr_indices)
+
+
+__all__ = [
+    "DummyIter", "assign_each", "assign_each2", "create_2d_tensor", "create_sparse_array", "create_sparse_array_zd",
+    "create_vector", "default_context", "default_dtype", "environment", "get_identity_mat", "get_identity_mat_batch",
+    "list_gpus", "new_matrix_with_real_eigvals_2d", "new_matrix_with_real_eigvals_nd", "new_orthonormal_matrix_2d",
+    "new_sym_matrix_with_real_eigvals_2d", "new_sym_matrix_with_real_eigvals_nd", "rand_coord_2d", "rand_ndarray",
+    "rand_shape_2d", "rand_shape_3d", "rand_shape_nd", "rand_sparse_ndarray", "random_arrays", "random_sample",
+    "random_uniform_arrays", "retry", "set_default_context", "shuffle_csr_column_indices",
+]  # fmt: skip

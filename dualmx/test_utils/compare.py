@@ -231,3 +231,11 @@ def collapse_sum_like(a: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     a = a.sum(axis=tuple(range(a.ndim - len(shape))))
     axes = tuple(k for k, n in enumerate(shape) if n == 1 and a.shape[k] != 1)
     return a.sum(axis=axes, keepdims=True) if axes else a
+
+
+__all__ = [
+    "almost_equal", "assert_allclose", "assert_almost_equal", "assert_almost_equal_ignore_nan",
+    "assert_almost_equal_with_err", "assert_exception", "collapse_sum_like", "compare_ndarray_tuple", "default_atols",
+    "default_numeric_eps", "default_rtols", "effective_dtype", "get_atol", "get_etol", "get_rtol", "get_tolerance",
+    "get_tols", "np_reduce", "same", "same_array",
+]  # fmt: skip

@@ -82,3 +82,6 @@ def verify_generator(
     if passed < nrepeat * success_rate:
         raise AssertionError(f"{passed} of {nrepeat} chi-square tests passed; p-values {found}, alpha={alpha}")
     return found
+
+
+__all__ = ["chi_square_check", "gen_buckets_probs_with_ppf", "mean_check", "var_check", "verify_generator"]

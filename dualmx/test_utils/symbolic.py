@@ -417,3 +417,9 @@ def _structure(symbol: Symbol) -> Any:
 
     graph = json.loads(symbol.tojson())
     return [(n["op"], [i[:2] for i in n["inputs"]]) for n in graph["nodes"]], [h[:2] for h in graph["heads"]]
+
+
+__all__ = [
+    "check_consistency", "check_gluon_hybridize_consistency", "check_numeric_gradient", "check_speed",
+    "check_symbolic_backward", "check_symbolic_forward", "numeric_grad", "same_symbol_structure", "simple_forward",
+]  # fmt: skip

@@ -8,24 +8,10 @@ Example:
     ['fc_output_amp_cast_float32_output']
 """
 
-from . import lists, loss_scaler
-from .amp import (
-    init,
-    init_trainer,
-    list_conditional_fp32_ops,
-    list_fp32_ops,
-    list_loss_output_functions,
-    list_lp16_fp32_ops,
-    list_lp16_ops,
-    list_lp16_use_fp32_params,
-    list_widest_type_cast,
-    scale_loss,
-    unscale,
-)
-from .convert import convert_hybrid_block, convert_model, convert_symbol
+from . import amp, convert, lists, loss_scaler
+from .amp import *
+from .convert import *
 
-__all__ = [
-    "convert_hybrid_block", "convert_model", "convert_symbol", "init", "init_trainer", "list_conditional_fp32_ops",
-    "list_fp32_ops", "list_loss_output_functions", "list_lp16_fp32_ops", "list_lp16_ops", "list_lp16_use_fp32_params",
-    "list_widest_type_cast", "lists", "loss_scaler", "scale_loss", "unscale",
-]  # fmt: skip
+__all__ = ["lists", "loss_scaler"]
+__all__ += amp.__all__
+__all__ += convert.__all__

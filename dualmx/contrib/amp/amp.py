@@ -253,3 +253,10 @@ def list_lp16_use_fp32_params(target_dtype: Any) -> dict[str, list[str]] | None:
         return None
     inputs = ["", "gamma", "beta", "moving_mean", "moving_var"]
     return {"BatchNorm": list(inputs), "BatchNormWithReLU": list(inputs)}
+
+
+__all__ = [
+    "init", "init_trainer", "list_conditional_fp32_ops", "list_fp32_ops", "list_loss_output_functions",
+    "list_lp16_fp32_ops", "list_lp16_ops", "list_lp16_use_fp32_params", "list_widest_type_cast", "scale_loss",
+    "unscale",
+]  # fmt: skip

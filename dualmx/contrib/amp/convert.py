@@ -253,3 +253,6 @@ def convert_hybrid_block(
             parameter.cast(values[name].dtype)
         parameter.load_init(values[name], contexts)
     return made
+
+
+__all__ = ["convert_hybrid_block", "convert_model", "convert_symbol"]

@@ -2,34 +2,12 @@
 
 from __future__ import annotations
 
-from . import vision
+from . import dataset, sampler, vision
 from .batchify import default_batchify_fn, default_mp_batchify_fn
 from .dataloader import DataLoader
-from .dataset import ArrayDataset, Dataset, RecordFileDataset, SimpleDataset
-from .sampler import (
-    BatchSampler,
-    FilterSampler,
-    IntervalSampler,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
-    SplitSampler,
-)
+from .dataset import *
+from .sampler import *
 
-__all__ = [
-    "ArrayDataset",
-    "BatchSampler",
-    "DataLoader",
-    "Dataset",
-    "FilterSampler",
-    "IntervalSampler",
-    "RandomSampler",
-    "RecordFileDataset",
-    "Sampler",
-    "SequentialSampler",
-    "SimpleDataset",
-    "SplitSampler",
-    "default_batchify_fn",
-    "default_mp_batchify_fn",
-    "vision",
-]
+__all__ = ["DataLoader", "default_batchify_fn", "default_mp_batchify_fn", "vision"]
+__all__ += dataset.__all__
+__all__ += sampler.__all__

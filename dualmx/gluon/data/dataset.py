@@ -244,3 +244,6 @@ class _LazyTransformDataset(Dataset):
 
 def _call(fn: Callable[..., Any], item: Any, several: type) -> Any:
     return fn(*item) if isinstance(item, several) else fn(item)
+
+
+__all__ = ["ArrayDataset", "Dataset", "RecordFileDataset", "SimpleDataset"]

@@ -176,3 +176,8 @@ class BatchSampler(Sampler):
         if self._last_batch == "keep":
             return -(-n // self._batch_size)
         return (n + len(self._left)) // self._batch_size
+
+
+__all__ = [
+    "BatchSampler", "FilterSampler", "IntervalSampler", "RandomSampler", "Sampler", "SequentialSampler", "SplitSampler",
+]  # fmt: skip

@@ -379,3 +379,6 @@ class GRUCell(GatedCell):
             F.elemwise_mul(rest, new, name=t + "mul1"), F.elemwise_mul(update, old, name=t + "mul20"), name=t + "out"
         )
         return output, [output]
+
+
+__all__ = ["GRUCell", "HybridRecurrentCell", "LSTMCell", "RNNCell", "RecurrentCell"]

@@ -376,3 +376,9 @@ class ResidualCell(ModifierCell):
         if merge:
             return with_class_of(outputs, F.elemwise_add(outputs, added)), states
         return with_class_of(outputs, [F.elemwise_add(o, i) for o, i in zip(outputs, added, strict=True)]), states
+
+
+__all__ = [
+    "BidirectionalCell", "DropoutCell", "HybridSequentialRNNCell", "ModifierCell", "ResidualCell", "SequentialRNNCell",
+    "ZoneoutCell",
+]  # fmt: skip

@@ -1,22 +1,9 @@
 """Strategies: the devices and processes that train a model."""
 
+from . import strategy
 from .cluster_resolver import Cluster
 from .multi_worker import MultiWorkerMirroredStrategy, ParameterServerStrategy
-from .strategy import (
-    InputContext,
-    MirroredStrategy,
-    OneDeviceStrategy,
-    PerReplica,
-    ReduceOp,
-    ReplicaContext,
-    Strategy,
-    get_replica_context,
-    get_strategy,
-    has_strategy,
-)
+from .strategy import *
 
-__all__ = [
-    "Cluster", "InputContext", "MirroredStrategy", "MultiWorkerMirroredStrategy", "OneDeviceStrategy",
-    "ParameterServerStrategy", "PerReplica", "ReduceOp", "ReplicaContext", "Strategy", "get_replica_context",
-    "get_strategy", "has_strategy",
-]  # fmt: skip
+__all__ = ["Cluster", "MultiWorkerMirroredStrategy", "ParameterServerStrategy"]
+__all__ += strategy.__all__

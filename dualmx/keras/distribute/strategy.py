@@ -452,3 +452,9 @@ def get_strategy() -> Strategy:
 def in_scope() -> Strategy | None:
     """Return the strategy whose scope is open."""
     return _entered[-1] if _entered else None
+
+
+__all__ = [
+    "InputContext", "MirroredStrategy", "OneDeviceStrategy", "PerReplica", "ReduceOp", "ReplicaContext", "Strategy",
+    "get_replica_context", "get_strategy", "has_strategy",
+]  # fmt: skip

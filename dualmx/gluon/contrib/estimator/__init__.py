@@ -2,27 +2,10 @@
 
 from __future__ import annotations
 
+from . import event_handler
 from .batch_processor import BatchProcessor
 from .estimator import Estimator
-from .event_handler import (
-    BatchBegin,
-    BatchEnd,
-    CheckpointHandler,
-    EarlyStoppingHandler,
-    EpochBegin,
-    EpochEnd,
-    EventHandler,
-    GradientUpdateHandler,
-    LoggingHandler,
-    MetricHandler,
-    StoppingHandler,
-    TrainBegin,
-    TrainEnd,
-    ValidationHandler,
-)
+from .event_handler import *
 
-__all__ = [
-    "BatchBegin", "BatchEnd", "BatchProcessor", "CheckpointHandler", "EarlyStoppingHandler", "EpochBegin", "EpochEnd",
-    "Estimator", "EventHandler", "GradientUpdateHandler", "LoggingHandler", "MetricHandler", "StoppingHandler",
-    "TrainBegin", "TrainEnd", "ValidationHandler",
-]  # fmt: skip
+__all__ = ["BatchProcessor", "Estimator"]
+__all__ += event_handler.__all__

@@ -1,25 +1,8 @@
 """Contributed layers."""
 
 from . import basic_layers
-from .basic_layers import (
-    Concurrent,
-    HybridConcurrent,
-    Identity,
-    PixelShuffle1D,
-    PixelShuffle2D,
-    PixelShuffle3D,
-    SyncBatchNorm,
-)
+from .basic_layers import *
 from .sparse_layers import SparseEmbedding
 
-__all__ = [
-    "Concurrent",
-    "HybridConcurrent",
-    "Identity",
-    "PixelShuffle1D",
-    "PixelShuffle2D",
-    "PixelShuffle3D",
-    "SparseEmbedding",
-    "SyncBatchNorm",
-    "basic_layers",
-]
+__all__ = ["SparseEmbedding", "basic_layers"]
+__all__ += basic_layers.__all__

@@ -2,24 +2,8 @@
 
 from __future__ import annotations
 
-from . import transforms
-from .datasets import (
-    CIFAR10,
-    CIFAR100,
-    MNIST,
-    FashionMNIST,
-    ImageFolderDataset,
-    ImageListDataset,
-    ImageRecordDataset,
-)
+from . import datasets, transforms
+from .datasets import *
 
-__all__ = [
-    "CIFAR10",
-    "CIFAR100",
-    "MNIST",
-    "FashionMNIST",
-    "ImageFolderDataset",
-    "ImageListDataset",
-    "ImageRecordDataset",
-    "transforms",
-]
+__all__ = ["transforms"]
+__all__ += datasets.__all__

@@ -326,3 +326,8 @@ class ImageListDataset(Dataset):
     def __getitem__(self, idx: int) -> Any:
         file, label = self.items[idx]
         return imread(file, self._flag), label
+
+
+__all__ = [
+    "CIFAR10", "CIFAR100", "FashionMNIST", "ImageFolderDataset", "ImageListDataset", "ImageRecordDataset", "MNIST",
+]  # fmt: skip

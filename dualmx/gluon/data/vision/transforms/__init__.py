@@ -2,56 +2,10 @@
 
 from __future__ import annotations
 
-from .basic import (
-    Cast,
-    CenterCrop,
-    Compose,
-    CropResize,
-    HybridCompose,
-    Normalize,
-    RandomFlipLeftRight,
-    RandomFlipTopBottom,
-    Resize,
-    ToTensor,
-)
-from .random import (
-    HybridRandomApply,
-    RandomApply,
-    RandomBrightness,
-    RandomColorJitter,
-    RandomContrast,
-    RandomCrop,
-    RandomGray,
-    RandomHue,
-    RandomLighting,
-    RandomResizedCrop,
-    RandomRotation,
-    RandomSaturation,
-    Rotate,
-)
+from . import basic, random
+from .basic import *
+from .random import *
 
-__all__ = [
-    "Cast",
-    "CenterCrop",
-    "Compose",
-    "CropResize",
-    "HybridCompose",
-    "HybridRandomApply",
-    "Normalize",
-    "RandomApply",
-    "RandomBrightness",
-    "RandomColorJitter",
-    "RandomContrast",
-    "RandomCrop",
-    "RandomFlipLeftRight",
-    "RandomFlipTopBottom",
-    "RandomGray",
-    "RandomHue",
-    "RandomLighting",
-    "RandomResizedCrop",
-    "RandomRotation",
-    "RandomSaturation",
-    "Resize",
-    "Rotate",
-    "ToTensor",
-]
+__all__: list[str] = []
+__all__ += basic.__all__
+__all__ += random.__all__

@@ -311,3 +311,9 @@ def _need_image(block: Any, x: np.ndarray) -> None:
         raise ArgumentError(
             f"{type(block).__name__}: got shape {x.shape}: expected (height, width, channels) or a batch of that"
         )
+
+
+__all__ = [
+    "Cast", "CenterCrop", "Compose", "CropResize", "HybridCompose", "Normalize", "RandomFlipLeftRight",
+    "RandomFlipTopBottom", "Resize", "ToTensor",
+]  # fmt: skip
