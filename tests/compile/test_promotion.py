@@ -10,6 +10,8 @@ import pytest
 
 import dualmx as mx
 from dualmx import autograd, nd
+from dualmx.compile import promotion
+from dualmx.compile.background import Compilation
 from dualmx.compile.events import DebugPrinter, counters, listeners
 from dualmx.compile.numpy_executable import NumpyExecutable
 from dualmx.compile.promotion import promotion_run
@@ -110,7 +112,7 @@ def runs_of(build) -> int:
     while states:
         state = states.pop()
         states.extend(state.next.values())
-        seen += [promotion_run(exe) for exe in state.programs.values() if isinstance(exe, NumpyExecutable)]
+        seen += [promotion_run(exe.cost()) for exe in state.programs.values() if isinstance(exe, NumpyExecutable)]
     return min(seen)
 
 
@@ -136,6 +138,26 @@ def test_the_run_follows_from_the_work(monkeypatch):
     dense = runs_of(lambda: gradients(mx.gluon.nn.Dense(3), 4, 5))
     images = runs_of(lambda: gradients(mx.gluon.nn.Conv2D(3, 3), 4, 2, 8, 8))
     assert dense < images
+
+
+@pytest.mark.parametrize(
+    ("seconds_per_run", "compile_s", "begins"), [(0.125, 2.0, 84), (0.125, 0.5, 96), (0.001, 2.0, 50)]
+)
+def test_compiling_begins_as_late_as_it_will_be_ready_in_time(run_s, compile_s, begins, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(promotion.time, "perf_counter", lambda: now[0])
+    counted = promotion.Promotion(100, compile_s * 1e6)
+    began, found = [], []
+
+    def compile_later() -> Compilation:
+        began.append(counted.n_runs)
+        return Compilation(lambda: "compiled", "a program")
+
+    for _ in range(101):
+        found.append(counted.next_run(compile_later))
+        now[0] += run_s
+    assert began == [begins]
+    assert found == [None] * 99 + ["compiled"] * 2
 
 
 def test_explanations_and_messages_tell_how_a_program_runs(capsys):
