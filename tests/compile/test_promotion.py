@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -140,12 +141,10 @@ def test_the_run_follows_from_the_work(monkeypatch):
     assert dense < images
 
 
-@pytest.mark.parametrize(
-    ("seconds_per_run", "compile_s", "begins"), [(0.125, 2.0, 84), (0.125, 0.5, 96), (0.001, 2.0, 50)]
-)
+@pytest.mark.parametrize(("run_s", "compile_s", "begins"), [(0.125, 2.0, 84), (0.125, 0.5, 96), (0.001, 2.0, 50)])
 def test_compiling_begins_as_late_as_it_will_be_ready_in_time(run_s, compile_s, begins, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(promotion.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(promotion, "time", SimpleNamespace(perf_counter=lambda: now[0]))
     counted = promotion.Promotion(100, compile_s * 1e6)
     began, found = [], []
 
