@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....context import Context, cpu
+from ....context import Context
 from ... import nn
-from ...hybrid import HybridBlock
-from ..model_store import DEFAULT_ROOT, load_pretrained
+from ..model_store import DEFAULT_ROOT
+from .network import Network, with_pretrained
 
 
-class AlexNet(HybridBlock):
+class AlexNet(Network):
     """AlexNet for 224×224 images.
 
     Args:
@@ -34,10 +34,6 @@ class AlexNet(HybridBlock):
                     self.features.add(nn.Dense(4096, activation="relu"), nn.Dropout(0.5))
             self.output = nn.Dense(classes)
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Return class scores (N, classes) of images (N, 3, H, W)."""
-        return self.output(self.features(x))
-
 
 def alexnet(pretrained: bool = False, ctx: Context | None = None, root: str = DEFAULT_ROOT, **kwargs: Any) -> AlexNet:
     """AlexNet.
@@ -48,7 +44,4 @@ def alexnet(pretrained: bool = False, ctx: Context | None = None, root: str = DE
         root: folder of the parameter files.
         kwargs: for `AlexNet`.
     """
-    net = AlexNet(**kwargs)
-    if pretrained:
-        load_pretrained(net, "alexnet", root, ctx or cpu())
-    return net
+    return with_pretrained(AlexNet(**kwargs), pretrained, "alexnet", root, ctx)

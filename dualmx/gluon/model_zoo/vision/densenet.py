@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ....context import Context, cpu
+from ....context import Context
 from ... import nn
 from ...contrib.nn import HybridConcurrent, Identity
-from ...hybrid import HybridBlock
-from ..model_store import DEFAULT_ROOT, load_pretrained
+from ..model_store import DEFAULT_ROOT
+from .network import Network, preset, with_pretrained
 
 # By depth: channels of the first convolution, channels each layer adds, layers per stage.
 PLANS = {
@@ -30,7 +30,7 @@ def _layer(growth: int, bottleneck: int, dropout: float) -> HybridConcurrent:
     return out
 
 
-class DenseNet(HybridBlock):
+class DenseNet(Network):
     """DenseNet for 224×224 images.
 
     Args:
@@ -71,10 +71,6 @@ class DenseNet(HybridBlock):
         out.add(nn.BatchNorm(), nn.Activation("relu"), nn.Conv2D(channels, 1, use_bias=False), nn.AvgPool2D(2, 2))
         return out
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Return class scores (N, classes) of images (N, 3, H, W)."""
-        return self.output(self.features(x))
-
 
 def get_densenet(
     num_layers: int, pretrained: bool = False, ctx: Context | None = None, root: str = DEFAULT_ROOT, **kwargs: Any
@@ -88,27 +84,9 @@ def get_densenet(
         root: folder of the parameter files.
         kwargs: for `DenseNet`.
     """
-    net = DenseNet(*PLANS[num_layers], **kwargs)
-    if pretrained:
-        load_pretrained(net, f"densenet{num_layers}", root, ctx or cpu())
-    return net
+    return with_pretrained(DenseNet(*PLANS[num_layers], **kwargs), pretrained, f"densenet{num_layers}", root, ctx)
 
 
-def densenet121(**kwargs: Any) -> DenseNet:
-    """DenseNet of 121 layers; keywords as for `get_densenet`."""
-    return get_densenet(121, **kwargs)
-
-
-def densenet161(**kwargs: Any) -> DenseNet:
-    """DenseNet of 161 layers; keywords as for `get_densenet`."""
-    return get_densenet(161, **kwargs)
-
-
-def densenet169(**kwargs: Any) -> DenseNet:
-    """DenseNet of 169 layers; keywords as for `get_densenet`."""
-    return get_densenet(169, **kwargs)
-
-
-def densenet201(**kwargs: Any) -> DenseNet:
-    """DenseNet of 201 layers; keywords as for `get_densenet`."""
-    return get_densenet(201, **kwargs)
+densenet121, densenet161, densenet169, densenet201 = (
+    preset(get_densenet, f"densenet{n}", f"DenseNet of {n} layers", n) for n in PLANS
+)

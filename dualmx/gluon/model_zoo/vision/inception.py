@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ....context import Context, cpu
+from ....context import Context
 from ... import nn
 from ...contrib.nn import HybridConcurrent
-from ...hybrid import HybridBlock
-from ..model_store import DEFAULT_ROOT, load_pretrained
+from ..model_store import DEFAULT_ROOT
+from .network import Network, with_pretrained
 
 # Channels, kernel, stride, padding of one convolution.
 Conv = tuple[int, Any, Any, Any]
@@ -108,7 +108,7 @@ def _e(prefix: str) -> HybridConcurrent:
     ])  # fmt: skip
 
 
-class Inception3(HybridBlock):
+class Inception3(Network):
     """Inception v3 for 299×299 images.
 
     Args:
@@ -130,10 +130,6 @@ class Inception3(HybridBlock):
             self.features.add(_d("D_"), _e("E1_"), _e("E2_"), nn.AvgPool2D(8), nn.Dropout(0.5))
             self.output = nn.Dense(classes)
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Return class scores (N, classes) of images (N, 3, H, W)."""
-        return self.output(self.features(x))
-
 
 def inception_v3(
     pretrained: bool = False, ctx: Context | None = None, root: str = DEFAULT_ROOT, **kwargs: Any
@@ -146,7 +142,4 @@ def inception_v3(
         root: folder of the parameter files.
         kwargs: for `Inception3`.
     """
-    net = Inception3(**kwargs)
-    if pretrained:
-        load_pretrained(net, "inceptionv3", root, ctx or cpu())
-    return net
+    return with_pretrained(Inception3(**kwargs), pretrained, "inceptionv3", root, ctx)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....context import Context, cpu
+from ....context import Context
 from ... import nn
-from ...hybrid import HybridBlock
-from ..model_store import DEFAULT_ROOT, load_pretrained
+from ..model_store import DEFAULT_ROOT
+from .network import Network, preset, with_pretrained
 
 # Channels of the depthwise convolutions, of the pointwise ones after them, and strides.
 DEPTHWISE = (32, 64, 128, 128, 256, 256, 512, 512, 512, 512, 512, 512, 1024)
@@ -62,7 +62,7 @@ class LinearBottleneck(nn.HybridBlock):
         return F.elemwise_add(out, x) if self.use_shortcut else out
 
 
-class MobileNet(HybridBlock):
+class MobileNet(Network):
     """MobileNet for 224×224 images.
 
     Args:
@@ -83,12 +83,8 @@ class MobileNet(HybridBlock):
                 self.features.add(nn.GlobalAvgPool2D(), nn.Flatten())
             self.output = nn.Dense(classes)
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Return class scores (N, classes) of images (N, 3, H, W)."""
-        return self.output(self.features(x))
 
-
-class MobileNetV2(HybridBlock):
+class MobileNetV2(Network):
     """MobileNetV2 for 224×224 images.
 
     Args:
@@ -118,10 +114,6 @@ class MobileNetV2(HybridBlock):
             with self.output.name_scope():
                 self.output.add(nn.Conv2D(classes, 1, use_bias=False, prefix="pred_"), nn.Flatten())
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Return class scores (N, classes) of images (N, 3, H, W)."""
-        return self.output(self.features(x))
-
 
 def _suffix(multiplier: float) -> str:
     text = f"{multiplier:.2f}"
@@ -140,57 +132,29 @@ def get_mobilenet(
         root: folder of the parameter files.
         kwargs: for `MobileNet`.
     """
-    net = MobileNet(multiplier, **kwargs)
-    if pretrained:
-        load_pretrained(net, f"mobilenet{_suffix(multiplier)}", root, ctx or cpu())
-    return net
+    return with_pretrained(MobileNet(multiplier, **kwargs), pretrained, f"mobilenet{_suffix(multiplier)}", root, ctx)
 
 
 def get_mobilenet_v2(
     multiplier: float, pretrained: bool = False, ctx: Context | None = None, root: str = DEFAULT_ROOT, **kwargs: Any
 ) -> MobileNetV2:
     """MobileNetV2; arguments as for `get_mobilenet`."""
-    net = MobileNetV2(multiplier, **kwargs)
-    if pretrained:
-        load_pretrained(net, f"mobilenetv2_{_suffix(multiplier)}", root, ctx or cpu())
-    return net
+    name = f"mobilenetv2_{_suffix(multiplier)}"
+    return with_pretrained(MobileNetV2(multiplier, **kwargs), pretrained, name, root, ctx)
 
 
-def mobilenet1_0(**kwargs: Any) -> MobileNet:
-    """MobileNet with all channels; keywords as for `get_mobilenet`."""
-    return get_mobilenet(1.0, **kwargs)
-
-
-def mobilenet0_75(**kwargs: Any) -> MobileNet:
-    """MobileNet with 3/4 of the channels; keywords as for `get_mobilenet`."""
-    return get_mobilenet(0.75, **kwargs)
-
-
-def mobilenet0_5(**kwargs: Any) -> MobileNet:
-    """MobileNet with half of the channels; keywords as for `get_mobilenet`."""
-    return get_mobilenet(0.5, **kwargs)
-
-
-def mobilenet0_25(**kwargs: Any) -> MobileNet:
-    """MobileNet with a quarter of the channels; keywords as for `get_mobilenet`."""
-    return get_mobilenet(0.25, **kwargs)
-
-
-def mobilenet_v2_1_0(**kwargs: Any) -> MobileNetV2:
-    """MobileNetV2 with all channels; keywords as for `get_mobilenet_v2`."""
-    return get_mobilenet_v2(1.0, **kwargs)
-
-
-def mobilenet_v2_0_75(**kwargs: Any) -> MobileNetV2:
-    """MobileNetV2 with 3/4 of the channels; keywords as for `get_mobilenet_v2`."""
-    return get_mobilenet_v2(0.75, **kwargs)
-
-
-def mobilenet_v2_0_5(**kwargs: Any) -> MobileNetV2:
-    """MobileNetV2 with half of the channels; keywords as for `get_mobilenet_v2`."""
-    return get_mobilenet_v2(0.5, **kwargs)
-
-
-def mobilenet_v2_0_25(**kwargs: Any) -> MobileNetV2:
-    """MobileNetV2 with a quarter of the channels; keywords as for `get_mobilenet_v2`."""
-    return get_mobilenet_v2(0.25, **kwargs)
+# Names end with the multiplier, which says how many of the channels are there.
+SHARES = {
+    "1_0": (1.0, "all channels"),
+    "0_75": (0.75, "3/4 of the channels"),
+    "0_5": (0.5, "half of the channels"),
+    "0_25": (0.25, "a quarter of the channels"),
+}
+mobilenet1_0, mobilenet0_75, mobilenet0_5, mobilenet0_25 = (
+    preset(get_mobilenet, f"mobilenet{end}", f"MobileNet with {share}", multiplier)
+    for end, (multiplier, share) in SHARES.items()
+)
+mobilenet_v2_1_0, mobilenet_v2_0_75, mobilenet_v2_0_5, mobilenet_v2_0_25 = (
+    preset(get_mobilenet_v2, f"mobilenet_v2_{end}", f"MobileNetV2 with {share}", multiplier)
+    for end, (multiplier, share) in SHARES.items()
+)

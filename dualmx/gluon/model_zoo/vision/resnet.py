@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ....context import Context, cpu
+from ....context import Context
 from ....core.errors import ArgumentError
 from ... import nn
 from ...hybrid import HybridBlock
-from ..model_store import DEFAULT_ROOT, load_pretrained
+from ..model_store import DEFAULT_ROOT
+from .network import Network, preset, with_pretrained
 
 # By depth: whether blocks are bottlenecks, blocks per stage, channels before the first stage and of the stages.
 PLANS = {
@@ -155,7 +156,7 @@ def _check(name: str, layers: Sequence[int], channels: Sequence[int]) -> None:
         )
 
 
-class ResNetV1(HybridBlock):
+class ResNetV1(Network):
     """Residual network, version 1.
 
     Args:
@@ -182,12 +183,8 @@ class ResNetV1(HybridBlock):
             self.features.add(nn.GlobalAvgPool2D())
             self.output = nn.Dense(classes, in_units=channels[-1])
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Return class scores (N, classes) of images (N, 3, H, W)."""
-        return self.output(self.features(x))
 
-
-class ResNetV2(HybridBlock):
+class ResNetV2(Network):
     """Residual network, version 2; arguments as `ResNetV1`, with blocks such as `BasicBlockV2`."""
 
     def __init__(
@@ -203,10 +200,6 @@ class ResNetV2(HybridBlock):
             _add_stages(self.features, block, layers, channels)
             self.features.add(nn.BatchNorm(), nn.Activation("relu"), nn.GlobalAvgPool2D(), nn.Flatten())
             self.output = nn.Dense(classes, in_units=channels[-1])
-
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Return class scores (N, classes) of images (N, 3, H, W)."""
-        return self.output(self.features(x))
 
 
 def get_resnet(
@@ -233,56 +226,12 @@ def get_resnet(
     bottleneck, layers, channels = PLANS[num_layers]
     blocks = (BottleneckV1, BottleneckV2) if bottleneck else (BasicBlockV1, BasicBlockV2)
     net = (ResNetV1, ResNetV2)[version - 1](blocks[version - 1], layers, channels, **kwargs)
-    if pretrained:
-        load_pretrained(net, f"resnet{num_layers}_v{version}", root, ctx or cpu())
-    return net
+    return with_pretrained(net, pretrained, f"resnet{num_layers}_v{version}", root, ctx)
 
 
-def resnet18_v1(**kwargs: Any) -> ResNetV1 | ResNetV2:
-    """Residual network of 18 layers, version 1; keywords as for `get_resnet`."""
-    return get_resnet(1, 18, **kwargs)
-
-
-def resnet34_v1(**kwargs: Any) -> ResNetV1 | ResNetV2:
-    """Residual network of 34 layers, version 1; keywords as for `get_resnet`."""
-    return get_resnet(1, 34, **kwargs)
-
-
-def resnet50_v1(**kwargs: Any) -> ResNetV1 | ResNetV2:
-    """Residual network of 50 layers, version 1; keywords as for `get_resnet`."""
-    return get_resnet(1, 50, **kwargs)
-
-
-def resnet101_v1(**kwargs: Any) -> ResNetV1 | ResNetV2:
-    """Residual network of 101 layers, version 1; keywords as for `get_resnet`."""
-    return get_resnet(1, 101, **kwargs)
-
-
-def resnet152_v1(**kwargs: Any) -> ResNetV1 | ResNetV2:
-    """Residual network of 152 layers, version 1; keywords as for `get_resnet`."""
-    return get_resnet(1, 152, **kwargs)
-
-
-def resnet18_v2(**kwargs: Any) -> ResNetV1 | ResNetV2:
-    """Residual network of 18 layers, version 2; keywords as for `get_resnet`."""
-    return get_resnet(2, 18, **kwargs)
-
-
-def resnet34_v2(**kwargs: Any) -> ResNetV1 | ResNetV2:
-    """Residual network of 34 layers, version 2; keywords as for `get_resnet`."""
-    return get_resnet(2, 34, **kwargs)
-
-
-def resnet50_v2(**kwargs: Any) -> ResNetV1 | ResNetV2:
-    """Residual network of 50 layers, version 2; keywords as for `get_resnet`."""
-    return get_resnet(2, 50, **kwargs)
-
-
-def resnet101_v2(**kwargs: Any) -> ResNetV1 | ResNetV2:
-    """Residual network of 101 layers, version 2; keywords as for `get_resnet`."""
-    return get_resnet(2, 101, **kwargs)
-
-
-def resnet152_v2(**kwargs: Any) -> ResNetV1 | ResNetV2:
-    """Residual network of 152 layers, version 2; keywords as for `get_resnet`."""
-    return get_resnet(2, 152, **kwargs)
+resnet18_v1, resnet34_v1, resnet50_v1, resnet101_v1, resnet152_v1 = (
+    preset(get_resnet, f"resnet{n}_v1", f"Residual network of {n} layers, version 1", 1, n) for n in PLANS
+)
+resnet18_v2, resnet34_v2, resnet50_v2, resnet101_v2, resnet152_v2 = (
+    preset(get_resnet, f"resnet{n}_v2", f"Residual network of {n} layers, version 2", 2, n) for n in PLANS
+)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....context import Context, cpu
+from ....context import Context
 from ....core.errors import ArgumentError
 from ... import nn
 from ...contrib.nn import HybridConcurrent
-from ...hybrid import HybridBlock
-from ..model_store import DEFAULT_ROOT, load_pretrained
+from ..model_store import DEFAULT_ROOT
+from .network import Network, preset, with_pretrained
 
 # First convolution (channels, kernel), then "pool" or the width of the next fire module.
 PLANS: dict[str, tuple[int, int, tuple[Any, ...]]] = {
@@ -34,7 +34,7 @@ def _fire(squeezed: int) -> nn.HybridSequential:
     return out
 
 
-class SqueezeNet(HybridBlock):
+class SqueezeNet(Network):
     """SqueezeNet for 224×224 images.
 
     Args:
@@ -61,10 +61,6 @@ class SqueezeNet(HybridBlock):
             with self.output.name_scope():
                 self.output.add(nn.Conv2D(classes, 1), nn.Activation("relu"), nn.AvgPool2D(13), nn.Flatten())
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Return class scores (N, classes) of images (N, 3, H, W)."""
-        return self.output(self.features(x))
-
 
 def get_squeezenet(
     version: str, pretrained: bool = False, ctx: Context | None = None, root: str = DEFAULT_ROOT, **kwargs: Any
@@ -78,17 +74,8 @@ def get_squeezenet(
         root: folder of the parameter files.
         kwargs: for `SqueezeNet`.
     """
-    net = SqueezeNet(version, **kwargs)
-    if pretrained:
-        load_pretrained(net, f"squeezenet{version}", root, ctx or cpu())
-    return net
+    return with_pretrained(SqueezeNet(version, **kwargs), pretrained, f"squeezenet{version}", root, ctx)
 
 
-def squeezenet1_0(**kwargs: Any) -> SqueezeNet:
-    """SqueezeNet 1.0; keywords as for `get_squeezenet`."""
-    return get_squeezenet("1.0", **kwargs)
-
-
-def squeezenet1_1(**kwargs: Any) -> SqueezeNet:
-    """SqueezeNet 1.1, which computes 2.4 times less; keywords as for `get_squeezenet`."""
-    return get_squeezenet("1.1", **kwargs)
+squeezenet1_0 = preset(get_squeezenet, "squeezenet1_0", "SqueezeNet 1.0", "1.0")
+squeezenet1_1 = preset(get_squeezenet, "squeezenet1_1", "SqueezeNet 1.1, which computes 2.4 times less", "1.1")

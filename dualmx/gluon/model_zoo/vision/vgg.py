@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ....context import Context, cpu
+from ....context import Context
 from ....core.errors import ArgumentError
 from ....initializer import Xavier
 from ... import nn
-from ...hybrid import HybridBlock
-from ..model_store import DEFAULT_ROOT, load_pretrained
+from ..model_store import DEFAULT_ROOT
+from .network import Network, preset, with_pretrained
 
 FILTERS = (64, 128, 256, 512, 512)
 LAYERS = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
 
 
-class VGG(HybridBlock):
+class VGG(Network):
     """VGG for 224×224 images.
 
     Args:
@@ -53,10 +53,6 @@ class VGG(HybridBlock):
                     )
             self.output = nn.Dense(classes, weight_initializer="normal", bias_initializer="zeros")
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Return class scores (N, classes) of images (N, 3, H, W)."""
-        return self.output(self.features(x))
-
 
 def get_vgg(
     num_layers: int, pretrained: bool = False, ctx: Context | None = None, root: str = DEFAULT_ROOT, **kwargs: Any
@@ -75,48 +71,11 @@ def get_vgg(
     """
     if num_layers not in LAYERS:
         raise ArgumentError(f"get_vgg: num_layers={num_layers}: expected one of {sorted(LAYERS)}")
-    net = VGG(LAYERS[num_layers], FILTERS, **kwargs)
-    if pretrained:
-        suffix = "_bn" if kwargs.get("batch_norm") else ""
-        load_pretrained(net, f"vgg{num_layers}{suffix}", root, ctx or cpu())
-    return net
+    name = f"vgg{num_layers}_bn" if kwargs.get("batch_norm") else f"vgg{num_layers}"
+    return with_pretrained(VGG(LAYERS[num_layers], FILTERS, **kwargs), pretrained, name, root, ctx)
 
 
-def vgg11(**kwargs: Any) -> VGG:
-    """VGG of 11 layers; keywords as for `get_vgg`."""
-    return get_vgg(11, **kwargs)
-
-
-def vgg13(**kwargs: Any) -> VGG:
-    """VGG of 13 layers; keywords as for `get_vgg`."""
-    return get_vgg(13, **kwargs)
-
-
-def vgg16(**kwargs: Any) -> VGG:
-    """VGG of 16 layers; keywords as for `get_vgg`."""
-    return get_vgg(16, **kwargs)
-
-
-def vgg19(**kwargs: Any) -> VGG:
-    """VGG of 19 layers; keywords as for `get_vgg`."""
-    return get_vgg(19, **kwargs)
-
-
-def vgg11_bn(**kwargs: Any) -> VGG:
-    """VGG of 11 layers with batch normalization; keywords as for `get_vgg`."""
-    return get_vgg(11, batch_norm=True, **kwargs)
-
-
-def vgg13_bn(**kwargs: Any) -> VGG:
-    """VGG of 13 layers with batch normalization; keywords as for `get_vgg`."""
-    return get_vgg(13, batch_norm=True, **kwargs)
-
-
-def vgg16_bn(**kwargs: Any) -> VGG:
-    """VGG of 16 layers with batch normalization; keywords as for `get_vgg`."""
-    return get_vgg(16, batch_norm=True, **kwargs)
-
-
-def vgg19_bn(**kwargs: Any) -> VGG:
-    """VGG of 19 layers with batch normalization; keywords as for `get_vgg`."""
-    return get_vgg(19, batch_norm=True, **kwargs)
+vgg11, vgg13, vgg16, vgg19 = (preset(get_vgg, f"vgg{n}", f"VGG of {n} layers", n) for n in LAYERS)
+vgg11_bn, vgg13_bn, vgg16_bn, vgg19_bn = (
+    preset(get_vgg, f"vgg{n}_bn", f"VGG of {n} layers with batch normalization", n, batch_norm=True) for n in LAYERS
+)
