@@ -26,6 +26,7 @@ PYTHON = sys.executable
 LAUNCH = (PYTHON, "-m", "dualmx.launch")
 OUTER_JOB = ("DMLC_", "JAX_", "OMPI_", "PMI", "SLURM_", "MASTER_", "XLA_FLAGS", "RANK", "WORLD_SIZE")  # of another job
 ENV = {k: v for k, v in os.environ.items() if not k.startswith(OUTER_JOB)}
+ENV.pop("PYTHONDONTWRITEBYTECODE", None)  # or every process of a fresh clone compiles all modules of dualmx
 ENV |= {"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}
 
 Env = Mapping[str, str | None]

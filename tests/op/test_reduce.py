@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import scipy.stats
+import scipy
 
 from dualmx.core.errors import MXNetError
 from tests.goldens.elementwise_cases import Case, densities, reductions

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import scipy.stats
+import scipy
 
 from dualmx.core.errors import MXNetError
 from dualmx.op.registry import OPS
@@ -24,16 +24,16 @@ def draw(name: str, *arrays: Any, key: Any = KEY, **params: Any) -> Any:
     return outs[0] if len(outs) == 1 else outs
 
 
-# stem, scalar parameters, the same for arrays (normal has other names), SciPy's distribution
+# stem, scalar parameters, the same for arrays (normal has other names), SciPy's distribution (slow to import)
 FAMILIES: list[tuple[str, dict[str, float], Any]] = [
-    ("uniform", {"low": -1.0, "high": 3.0}, scipy.stats.uniform(-1, 4)),
-    ("normal", {"loc": 2.0, "scale": 3.0}, scipy.stats.norm(2, 3)),
-    ("exponential", {"lam": 4.0}, scipy.stats.expon(scale=0.25)),
-    ("gamma", {"alpha": 3.0, "beta": 2.0}, scipy.stats.gamma(3, scale=2)),
-    ("poisson", {"lam": 3.0}, scipy.stats.poisson(3)),
-    ("negative_binomial", {"k": 3, "p": 0.25}, scipy.stats.nbinom(3, 0.25)),
-    ("generalized_negative_binomial", {"mu": 3.0, "alpha": 0.5}, scipy.stats.nbinom(2, 1 / 2.5)),
-    ("generalized_negative_binomial", {"mu": 3.0, "alpha": 0.0}, scipy.stats.poisson(3)),
+    ("uniform", {"low": -1.0, "high": 3.0}, lambda: scipy.stats.uniform(-1, 4)),
+    ("normal", {"loc": 2.0, "scale": 3.0}, lambda: scipy.stats.norm(2, 3)),
+    ("exponential", {"lam": 4.0}, lambda: scipy.stats.expon(scale=0.25)),
+    ("gamma", {"alpha": 3.0, "beta": 2.0}, lambda: scipy.stats.gamma(3, scale=2)),
+    ("poisson", {"lam": 3.0}, lambda: scipy.stats.poisson(3)),
+    ("negative_binomial", {"k": 3, "p": 0.25}, lambda: scipy.stats.nbinom(3, 0.25)),
+    ("generalized_negative_binomial", {"mu": 3.0, "alpha": 0.5}, lambda: scipy.stats.nbinom(2, 1 / 2.5)),
+    ("generalized_negative_binomial", {"mu": 3.0, "alpha": 0.0}, lambda: scipy.stats.poisson(3)),
 ]
 family = pytest.mark.parametrize(("stem", "params", "law"), FAMILIES, ids=[f"{s}-{p}" for s, p, _ in FAMILIES])
 
@@ -63,7 +63,7 @@ def test_every_operator_is_covered():
 def test_law_of_one_distribution(stem, params, law):
     x = draw(f"_random_{stem}", shape=(N // 4, 4), **params)
     assert (x.shape, x.dtype) == ((N // 4, 4), np.float32)
-    check_law(x.ravel().astype(np.float64), law)
+    check_law(x.ravel().astype(np.float64), law())
 
 
 @pytest.mark.slow
@@ -71,7 +71,7 @@ def test_law_of_one_distribution(stem, params, law):
 def test_law_of_samples_like_an_array(stem, params, law):
     x = draw(f"_random_{stem}_like", np.zeros((N // 4, 4), np.float64), **params)
     assert (x.shape, x.dtype) == ((N // 4, 4), np.float64)
-    check_law(x.ravel(), law)
+    check_law(x.ravel(), law())
     assert draw(f"_random_{stem}_like", np.zeros((2, 3), np.int32), **params).dtype == np.int32
 
 
@@ -81,7 +81,7 @@ def test_law_of_each_element(stem, params, law):
     arrays = [np.full((2, 2), v, np.float32) for v in params.values()]
     x = draw(f"_sample_{stem}", *arrays, shape=(N // 4,))
     assert (x.shape, x.dtype) == ((2, 2, N // 4), np.float32)
-    check_law(x.ravel().astype(np.float64), law)
+    check_law(x.ravel().astype(np.float64), law())
     assert draw(f"_sample_{stem}", *arrays).shape == (2, 2)
 
 
