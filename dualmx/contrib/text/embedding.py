@@ -1,23 +1,6 @@
 """MXNet's import path of word vectors."""
 
-from ...text.embedding import (
-    CompositeEmbedding,
-    CustomEmbedding,
-    FastText,
-    GloVe,
-    TokenEmbedding,
-    create,
-    get_pretrained_file_names,
-    register,
-)
+from ...text import embedding
+from ...text.embedding import *  # noqa: F403
 
-__all__ = [
-    "CompositeEmbedding",
-    "CustomEmbedding",
-    "FastText",
-    "GloVe",
-    "TokenEmbedding",
-    "create",
-    "get_pretrained_file_names",
-    "register",
-]
+__all__ = embedding.__all__
