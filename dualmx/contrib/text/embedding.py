@@ -3,4 +3,5 @@
 from ...text import embedding
 from ...text.embedding import *  # noqa: F403
 
-__all__ = embedding.__all__
+__all__: list[str] = []
+__all__ += embedding.__all__

@@ -1,95 +1,20 @@
 """Layers and containers of layers."""
 
 from ..block import Block, HybridBlock, SymbolBlock
-from . import activations, basic_layers, conv_layers
-from .activations import ELU, GELU, SELU, Activation, LeakyReLU, PReLU, Swish
-from .basic_layers import (
-    BatchNorm,
-    BatchNormReLU,
-    Concatenate,
-    Dense,
-    Dropout,
-    Embedding,
-    Flatten,
-    GroupNorm,
-    HybridConcatenate,
-    HybridLambda,
-    HybridSequential,
-    Identity,
-    InstanceNorm,
-    Lambda,
-    LayerNorm,
-    Sequential,
-)
-from .conv_layers import (
-    AvgPool1D,
-    AvgPool2D,
-    AvgPool3D,
-    Conv1D,
-    Conv1DTranspose,
-    Conv2D,
-    Conv2DTranspose,
-    Conv3D,
-    Conv3DTranspose,
-    GlobalAvgPool1D,
-    GlobalAvgPool2D,
-    GlobalAvgPool3D,
-    GlobalMaxPool1D,
-    GlobalMaxPool2D,
-    GlobalMaxPool3D,
-    MaxPool1D,
-    MaxPool2D,
-    MaxPool3D,
-    ReflectionPad2D,
-)
+from . import activations, basic_layers, containers, conv_layers, normalization, pooling
+from .activations import *
+from .basic_layers import Dense, Dropout, Embedding, Flatten, HybridLambda, Lambda
+from .containers import *
+from .conv_layers import Conv1D, Conv1DTranspose, Conv2D, Conv2DTranspose, Conv3D, Conv3DTranspose
+from .normalization import *
+from .pooling import *
 
 __all__ = [
-    "Activation",
-    "AvgPool1D",
-    "AvgPool2D",
-    "AvgPool3D",
-    "BatchNorm",
-    "BatchNormReLU",
-    "Block",
-    "Concatenate",
-    "Conv1D",
-    "Conv1DTranspose",
-    "Conv2D",
-    "Conv2DTranspose",
-    "Conv3D",
-    "Conv3DTranspose",
-    "Dense",
-    "Dropout",
-    "ELU",
-    "Embedding",
-    "Flatten",
-    "GELU",
-    "GlobalAvgPool1D",
-    "GlobalAvgPool2D",
-    "GlobalAvgPool3D",
-    "GlobalMaxPool1D",
-    "GlobalMaxPool2D",
-    "GlobalMaxPool3D",
-    "GroupNorm",
-    "HybridBlock",
-    "HybridConcatenate",
-    "HybridLambda",
-    "HybridSequential",
-    "Identity",
-    "InstanceNorm",
-    "Lambda",
-    "LayerNorm",
-    "LeakyReLU",
-    "MaxPool1D",
-    "MaxPool2D",
-    "MaxPool3D",
-    "PReLU",
-    "ReflectionPad2D",
-    "SELU",
-    "Sequential",
-    "Swish",
-    "SymbolBlock",
-    "activations",
-    "basic_layers",
+    "Block", "Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Conv3D", "Conv3DTranspose", "Dense", "Dropout",
+    "Embedding", "Flatten", "HybridBlock", "HybridLambda", "Lambda", "SymbolBlock", "activations", "basic_layers",
     "conv_layers",
-]
+]  # fmt: skip
+__all__ += activations.__all__
+__all__ += containers.__all__
+__all__ += normalization.__all__
+__all__ += pooling.__all__

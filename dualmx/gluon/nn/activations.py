@@ -157,3 +157,6 @@ class Swish(HybridBlock):
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """Apply the function."""
         return x * F.sigmoid(self._beta * x, name="fwd")
+
+
+__all__ = ["Activation", "ELU", "GELU", "LeakyReLU", "PReLU", "SELU", "Swish"]

@@ -10,9 +10,11 @@ from ...namespace import nd, sym
 from ..base_block import Block
 from ..hybrid import HybridBlock
 from ..pytree import with_class_of
+from . import containers, normalization
 from .activations import Activation
-from .containers import Concatenate, HybridConcatenate, HybridSequential, Identity, Sequential
-from .normalization import BatchNorm, BatchNormReLU, GroupNorm, InstanceNorm, LayerNorm
+from .containers import *  # noqa: F403
+from .normalization import *  # noqa: F403
+from .normalization import BatchNorm
 from .op_layer import OpLayer
 
 
@@ -258,23 +260,6 @@ def _resolve(function: Any, who: str, spaces: tuple[Any, ...]) -> tuple[Callable
 
 _BatchNorm = BatchNorm  # MXNet's name, by which programs tell layers of the kind
 
-__all__ = [
-    "Activation",
-    "BatchNorm",
-    "BatchNormReLU",
-    "Concatenate",
-    "Dense",
-    "Dropout",
-    "Embedding",
-    "Flatten",
-    "GroupNorm",
-    "HybridConcatenate",
-    "HybridLambda",
-    "HybridSequential",
-    "Identity",
-    "InstanceNorm",
-    "Lambda",
-    "LayerNorm",
-    "Sequential",
-    "_BatchNorm",
-]
+__all__ = ["Activation", "Dense", "Dropout", "Embedding", "Flatten", "HybridLambda", "Lambda", "_BatchNorm"]
+__all__ += containers.__all__
+__all__ += normalization.__all__

@@ -138,3 +138,6 @@ class Identity(HybridBlock):
 
 
 Block._quiet.update((Sequential, HybridSequential))
+
+
+__all__ = ["Concatenate", "HybridConcatenate", "HybridSequential", "Identity", "Sequential"]

@@ -6,25 +6,11 @@ from typing import Any
 
 from ...core.errors import ArgumentError
 from ..spatial import SpatialFamily
+from . import pooling
 from .activations import Activation
 from .op_layer import OpLayer
-from .pooling import (
-    AvgPool1D,
-    AvgPool2D,
-    AvgPool3D,
-    GlobalAvgPool1D,
-    GlobalAvgPool2D,
-    GlobalAvgPool3D,
-    GlobalMaxPool1D,
-    GlobalMaxPool2D,
-    GlobalMaxPool3D,
-    MaxPool1D,
-    MaxPool2D,
-    MaxPool3D,
-    ReflectionPad2D,
-    _Pooling,
-    as_tuple,
-)
+from .pooling import *  # noqa: F403
+from .pooling import _Pooling, as_tuple
 
 _LAYOUTS = {1: ("NCW",), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
@@ -237,8 +223,6 @@ class Conv3DTranspose(ConvTransposeLayer, ndim=3):
 
 
 __all__ = [
-    "AvgPool1D", "AvgPool2D", "AvgPool3D", "Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Conv3D",
-    "Conv3DTranspose", "GlobalAvgPool1D", "GlobalAvgPool2D", "GlobalAvgPool3D", "GlobalMaxPool1D",
-    "GlobalMaxPool2D", "GlobalMaxPool3D", "MaxPool1D", "MaxPool2D", "MaxPool3D", "ReflectionPad2D", "_Conv",
-    "_Pooling",
+    "Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Conv3D", "Conv3DTranspose", "_Conv", "_Pooling",
 ]  # fmt: skip
+__all__ += pooling.__all__

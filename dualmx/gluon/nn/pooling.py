@@ -241,3 +241,9 @@ class ReflectionPad2D(HybridBlock):
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """Pad."""
         return F.pad(x, mode="reflect", pad_width=self._padding)
+
+
+__all__ = [
+    "AvgPool1D", "AvgPool2D", "AvgPool3D", "GlobalAvgPool1D", "GlobalAvgPool2D", "GlobalAvgPool3D", "GlobalMaxPool1D",
+    "GlobalMaxPool2D", "GlobalMaxPool3D", "MaxPool1D", "MaxPool2D", "MaxPool3D", "ReflectionPad2D",
+]  # fmt: skip

@@ -10,64 +10,27 @@ Example:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 from ....core.errors import ArgumentError
 from ...hybrid import HybridBlock
+from . import densenet, mobilenet, resnet, squeezenet, vgg
 from .alexnet import AlexNet, alexnet
-from .densenet import DenseNet, densenet121, densenet161, densenet169, densenet201, get_densenet
+from .densenet import *
 from .inception import Inception3, inception_v3
-from .mobilenet import (
-    MobileNet,
-    MobileNetV2,
-    get_mobilenet,
-    get_mobilenet_v2,
-    mobilenet0_5,
-    mobilenet0_25,
-    mobilenet0_75,
-    mobilenet1_0,
-    mobilenet_v2_0_5,
-    mobilenet_v2_0_25,
-    mobilenet_v2_0_75,
-    mobilenet_v2_1_0,
-)
-from .resnet import (
-    BasicBlockV1,
-    BasicBlockV2,
-    BottleneckV1,
-    BottleneckV2,
-    ResNetV1,
-    ResNetV2,
-    get_resnet,
-    resnet18_v1,
-    resnet18_v2,
-    resnet34_v1,
-    resnet34_v2,
-    resnet50_v1,
-    resnet50_v2,
-    resnet101_v1,
-    resnet101_v2,
-    resnet152_v1,
-    resnet152_v2,
-)
-from .squeezenet import SqueezeNet, get_squeezenet, squeezenet1_0, squeezenet1_1
-from .vgg import VGG, get_vgg, vgg11, vgg11_bn, vgg13, vgg13_bn, vgg16, vgg16_bn, vgg19, vgg19_bn
+from .mobilenet import *
+from .resnet import *
+from .squeezenet import *
+from .vgg import *
 
-MODELS: dict[str, Callable[..., HybridBlock]] = {
-    f.__name__: f
-    for f in (
-        alexnet, densenet121, densenet161, densenet169, densenet201, resnet18_v1, resnet34_v1, resnet50_v1,
-        resnet101_v1, resnet152_v1, resnet18_v2, resnet34_v2, resnet50_v2, resnet101_v2, resnet152_v2, vgg11, vgg13,
-        vgg16, vgg19, vgg11_bn, vgg13_bn, vgg16_bn, vgg19_bn,
-    )
-}  # fmt: skip
-MODELS |= {
-    "inceptionv3": inception_v3, "squeezenet1.0": squeezenet1_0, "squeezenet1.1": squeezenet1_1,
-    "mobilenet1.0": mobilenet1_0, "mobilenet0.75": mobilenet0_75, "mobilenet0.5": mobilenet0_5,
-    "mobilenet0.25": mobilenet0_25, "mobilenetv2_1.0": mobilenet_v2_1_0, "mobilenetv2_0.75": mobilenet_v2_0_75,
-    "mobilenetv2_0.5": mobilenet_v2_0_5, "mobilenetv2_0.25": mobilenet_v2_0_25,
-}  # fmt: skip
+MODELS: dict[str, Callable[..., HybridBlock]] = {"alexnet": alexnet, "inceptionv3": inception_v3}
+for _module in (densenet, resnet, vgg, squeezenet, mobilenet):
+    for _name in _module.__all__:
+        if _name.islower() and not _name.startswith("get_"):
+            # The file of `mobilenet_v2_0_25` is "mobilenetv2_0.25".
+            MODELS[re.sub(r"(\d)_(\d+)$", r"\1.\2", _name).replace("net_v", "netv")] = getattr(_module, _name)
 
 
 def get_model(name: str, **kwargs: Any) -> HybridBlock:
@@ -86,13 +49,9 @@ def get_model(name: str, **kwargs: Any) -> HybridBlock:
     return MODELS[name.lower()](**kwargs)
 
 
-__all__ = [
-    "AlexNet", "BasicBlockV1", "BasicBlockV2", "BottleneckV1", "BottleneckV2", "DenseNet", "Inception3", "MobileNet",
-    "MobileNetV2", "ResNetV1", "ResNetV2", "SqueezeNet", "VGG", "alexnet", "densenet121", "densenet161",
-    "densenet169", "densenet201", "get_densenet", "get_mobilenet", "get_mobilenet_v2", "get_model", "get_resnet",
-    "get_squeezenet", "get_vgg", "inception_v3", "mobilenet0_25", "mobilenet0_5", "mobilenet0_75", "mobilenet1_0",
-    "mobilenet_v2_0_25", "mobilenet_v2_0_5", "mobilenet_v2_0_75", "mobilenet_v2_1_0", "resnet101_v1", "resnet101_v2",
-    "resnet152_v1", "resnet152_v2", "resnet18_v1", "resnet18_v2", "resnet34_v1", "resnet34_v2", "resnet50_v1",
-    "resnet50_v2", "squeezenet1_0", "squeezenet1_1", "vgg11", "vgg11_bn", "vgg13", "vgg13_bn", "vgg16", "vgg16_bn",
-    "vgg19", "vgg19_bn",
-]  # fmt: skip
+__all__ = ["AlexNet", "Inception3", "alexnet", "get_model", "inception_v3"]
+__all__ += densenet.__all__
+__all__ += mobilenet.__all__
+__all__ += resnet.__all__
+__all__ += squeezenet.__all__
+__all__ += vgg.__all__

@@ -90,3 +90,6 @@ def get_densenet(
 densenet121, densenet161, densenet169, densenet201 = (
     preset(get_densenet, f"densenet{n}", f"DenseNet of {n} layers", n) for n in PLANS
 )
+
+
+__all__ = ["DenseNet", "densenet121", "densenet161", "densenet169", "densenet201", "get_densenet"]

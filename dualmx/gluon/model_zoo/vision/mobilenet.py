@@ -158,3 +158,9 @@ mobilenet_v2_1_0, mobilenet_v2_0_75, mobilenet_v2_0_5, mobilenet_v2_0_25 = (
     preset(get_mobilenet_v2, f"mobilenet_v2_{end}", f"MobileNetV2 with {share}", multiplier)
     for end, (multiplier, share) in SHARES.items()
 )
+
+
+__all__ = [
+    "MobileNet", "MobileNetV2", "get_mobilenet", "get_mobilenet_v2", "mobilenet0_25", "mobilenet0_5", "mobilenet0_75",
+    "mobilenet1_0", "mobilenet_v2_0_25", "mobilenet_v2_0_5", "mobilenet_v2_0_75", "mobilenet_v2_1_0",
+]  # fmt: skip

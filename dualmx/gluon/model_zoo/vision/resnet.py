@@ -235,3 +235,10 @@ resnet18_v1, resnet34_v1, resnet50_v1, resnet101_v1, resnet152_v1 = (
 resnet18_v2, resnet34_v2, resnet50_v2, resnet101_v2, resnet152_v2 = (
     preset(get_resnet, f"resnet{n}_v2", f"Residual network of {n} layers, version 2", 2, n) for n in PLANS
 )
+
+
+__all__ = [
+    "BasicBlockV1", "BasicBlockV2", "BottleneckV1", "BottleneckV2", "ResNetV1", "ResNetV2", "get_resnet",
+    "resnet101_v1", "resnet101_v2", "resnet152_v1", "resnet152_v2", "resnet18_v1", "resnet18_v2", "resnet34_v1",
+    "resnet34_v2", "resnet50_v1", "resnet50_v2",
+]  # fmt: skip

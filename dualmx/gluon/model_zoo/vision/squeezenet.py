@@ -79,3 +79,6 @@ def get_squeezenet(
 
 squeezenet1_0 = preset(get_squeezenet, "squeezenet1_0", "SqueezeNet 1.0", "1.0")
 squeezenet1_1 = preset(get_squeezenet, "squeezenet1_1", "SqueezeNet 1.1, which computes 2.4 times less", "1.1")
+
+
+__all__ = ["SqueezeNet", "get_squeezenet", "squeezenet1_0", "squeezenet1_1"]

@@ -79,3 +79,6 @@ vgg11, vgg13, vgg16, vgg19 = (preset(get_vgg, f"vgg{n}", f"VGG of {n} layers", n
 vgg11_bn, vgg13_bn, vgg16_bn, vgg19_bn = (
     preset(get_vgg, f"vgg{n}_bn", f"VGG of {n} layers with batch normalization", n, batch_norm=True) for n in LAYERS
 )
+
+
+__all__ = ["VGG", "get_vgg", "vgg11", "vgg11_bn", "vgg13", "vgg13_bn", "vgg16", "vgg16_bn", "vgg19", "vgg19_bn"]

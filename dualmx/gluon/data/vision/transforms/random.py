@@ -31,9 +31,12 @@ class _HostBlock(Block):
         host = numpy_form(self) if isinstance(x, np.ndarray) else None
         return super().__call__(x, *args) if host is None else host(x)
 
-    def host(self, x: np.ndarray) -> np.ndarray:
-        """Transform a NumPy array."""
+    def host(self, x: Any) -> Any:
+        """Transform a NumPy array; what takes other arrays as well is the forward pass, too."""
         raise NotImplementedError
+
+    def forward(self, x: Any) -> Any:
+        return self.host(x)
 
     def _cut(self, x: Any, window: tuple[int, int, int, int], size: tuple[int, int], interp: int) -> Any:
         """The window (x, y, width, height) of an image, resized to (width, height) `size`."""
@@ -67,7 +70,7 @@ class RandomResizedCrop(_HostBlock):
         self._size = (size, size) if isinstance(size, int) else (int(size[0]), int(size[1]))
         self._scale, self._ratio, self._interp = scale, ratio, interpolation
 
-    def _apply(self, x: Any) -> Any:
+    def host(self, x: Any) -> Any:
         if len(x.shape) != 3:
             raise ArgumentError(f"RandomResizedCrop: got shape {x.shape}: expected (height, width, channels)")
         least, most = (self._scale, 1.0) if isinstance(self._scale, (int, float)) else self._scale
@@ -75,12 +78,6 @@ class RandomResizedCrop(_HostBlock):
         if window is None:
             return CenterCrop(self._size, self._interp)(x)
         return self._cut(x, window, self._size, self._interp)
-
-    def host(self, x: np.ndarray) -> np.ndarray:
-        return self._apply(x)
-
-    def forward(self, x: Any) -> Any:
-        return self._apply(x)
 
 
 class RandomCrop(_HostBlock):
@@ -108,7 +105,7 @@ class RandomCrop(_HostBlock):
             raise ArgumentError(f"RandomCrop: pad={pad}: expected one, two or four numbers of 0 or more")
         self._pad, self._value, self._interp = edges, pad_value, interpolation
 
-    def _apply(self, x: Any) -> Any:
+    def host(self, x: Any) -> Any:
         if any(self._pad):
             left, top, right, bottom = self._pad
             padded = np.pad(to_numpy(x), ((top, bottom), (left, right), (0, 0)), constant_values=self._value)
@@ -119,12 +116,6 @@ class RandomCrop(_HostBlock):
         w, h = int(w * shrink), int(h * shrink)
         window = (random.randint(0, columns - w), random.randint(0, rows - h), w, h)
         return self._cut(x, window, self._size, self._interp)
-
-    def host(self, x: np.ndarray) -> np.ndarray:
-        return self._apply(x)
-
-    def forward(self, x: Any) -> Any:
-        return self._apply(x)
 
 
 class _ColourTransform(Transform):
@@ -289,10 +280,7 @@ class Rotate(_HostBlock):
         super().__init__()
         self._args = (rotation_degrees, zoom_in, zoom_out)
 
-    def host(self, x: np.ndarray) -> np.ndarray:
-        return imrotate(x, *self._args)
-
-    def forward(self, x: Any) -> Any:
+    def host(self, x: Any) -> Any:
         return imrotate(x, *self._args)
 
 
@@ -324,13 +312,7 @@ class RandomRotation(_HostBlock):
         self._args = ((low, high), zoom_in, zoom_out)
         self._p = _probability("RandomRotation", rotate_with_proba)
 
-    def host(self, x: np.ndarray) -> np.ndarray:
-        return self._apply(x)
-
-    def forward(self, x: Any) -> Any:
-        return self._apply(x)
-
-    def _apply(self, x: Any) -> Any:
+    def host(self, x: Any) -> Any:
         return x if np.random.random() > self._p else random_rotate(x, *self._args)
 
 
