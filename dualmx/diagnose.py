@@ -1,7 +1,5 @@
 """`python -m dualmx.diagnose`: the same as `dualmx diagnose`."""
 
-from __future__ import annotations
-
 import sys
 
 from .tools.diagnose import main

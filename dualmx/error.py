@@ -1,7 +1,5 @@
 """MXNet's `mx.error`: errors by name."""
 
-from __future__ import annotations
-
 from .base import InternalError, register_error
 from .core.errors import MXNetError
 

@@ -1,7 +1,5 @@
 """RecordIO files and image records: `MXRecordIO`, `MXIndexedRecordIO`, `pack`, `unpack`, `pack_img`, `unpack_img`."""
 
-from __future__ import annotations
-
 from .io.recordio import IRHeader, MXIndexedRecordIO, MXRecordIO, pack, pack_img, unpack, unpack_img
 
 __all__ = ["IRHeader", "MXIndexedRecordIO", "MXRecordIO", "pack", "pack_img", "unpack", "unpack_img"]

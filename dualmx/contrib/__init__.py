@@ -1,7 +1,5 @@
 """Contributed parts of MXNet's API: mixed precision, text, quantization, ONNX, logging."""
 
-from __future__ import annotations
-
 from ..core.module_alias import lazy_names as _lazy_names
 
 _ROOMS = (

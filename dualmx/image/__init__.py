@@ -1,7 +1,5 @@
 """Images: decoding, resizing, cropping, augmentation, and iterators over image files and records."""
 
-from __future__ import annotations
-
 from . import augment, detection, functions, image
 from .augment import *
 from .detection import *

@@ -1,7 +1,5 @@
 """Data iterators for `Module`: batches are `DataBatch`, described by `DataDesc`."""
 
-from __future__ import annotations
-
 from . import data_iter, image_record_iter, io
 from .csv_iter import CSVIter
 from .data_batch import DataBatch, DataDesc

@@ -1,7 +1,5 @@
 """Launch distributed jobs: `dualmx-launch -n 2 -s 2 --launcher local python script.py`."""
 
-from __future__ import annotations
-
 from .cli import main
 
 __all__ = ["main"]

@@ -1,7 +1,5 @@
 """Modules: a symbol with arrays, parameters, an optimizer and a training loop."""
 
-from __future__ import annotations
-
 from . import base_module, bucketing_module, executor_group, python_module, sequential_module
 from .base_module import BaseModule
 from .bucketing_module import BucketingModule

@@ -1,7 +1,5 @@
 """The front ends `nd` and `sym`, generated from the operator registry."""
 
-from __future__ import annotations
-
 from .. import ndarray as nd
 from .. import symbol as sym
 from ..ndarray.ndarray import NDArray

@@ -1,7 +1,5 @@
 """Imperative arrays, `mx.nd`: operations are recorded, and compiled when a value is needed."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:

@@ -1,7 +1,5 @@
 """`mx.sym.npx.random`: samplers beyond NumPy's, as nodes."""
 
-from __future__ import annotations
-
 from ..numpy.symbol_random import bernoulli, normal_n, uniform_n
 
 __all__ = ["bernoulli", "normal_n", "uniform_n"]

@@ -12,25 +12,10 @@ Example:
     >>> mx.profiler.dump()
 """
 
-from __future__ import annotations
+from . import annotations, profiler
+from .annotations import *
+from .profiler import *
 
-from .annotations import Counter, Domain, Event, Frame, Marker, Task
-from .profiler import (
-    dump,
-    dump_profile,
-    dumps,
-    pause,
-    profiler_set_config,
-    profiler_set_state,
-    resume,
-    set_config,
-    set_kvstore_handle,
-    set_state,
-    start_with_process,
-)
-
-__all__ = [
-    "Counter", "Domain", "Event", "Frame", "Marker", "Task", "dump", "dump_profile", "dumps", "pause",
-    "profiler_set_config", "profiler_set_state", "resume", "set_config", "set_kvstore_handle", "set_state",
-    "start_with_process",
-]  # fmt: skip
+__all__: list[str] = []
+__all__ += annotations.__all__
+__all__ += profiler.__all__

@@ -167,3 +167,6 @@ class Marker:
         if control.active:
             me, now = threading.get_ident(), time.perf_counter()
             control.recorder.add(Entry("i", self.name, str(self.domain), now, None, me, _SCOPES[scope]))
+
+
+__all__ = ["Counter", "Domain", "Event", "Frame", "Marker", "Task"]

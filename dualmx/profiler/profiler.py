@@ -270,3 +270,9 @@ def _write_at_exit() -> None:
     if control.unsaved and control.recorder.owner == os.getpid():
         set_state("stop")
         dump()
+
+
+__all__ = [
+    "dump", "dump_profile", "dumps", "pause", "profiler_set_config", "profiler_set_state", "resume", "set_config",
+    "set_kvstore_handle", "set_state", "start_with_process",
+]  # fmt: skip

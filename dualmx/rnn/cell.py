@@ -65,6 +65,7 @@ class BaseRNNCell:
     """
 
     _num_hidden: int
+    _gate_names: tuple[str, ...] = ()  # what the gates add to the names of the weights, in their order
 
     def __init__(self, prefix: str = "", params: RNNParams | None = None):
         self._own_params = params is None
@@ -102,8 +103,8 @@ class BaseRNNCell:
         return [info["shape"] for info in self.state_info]
 
     @property
-    def _gate_names(self) -> tuple[str, ...]:
-        return ()
+    def _num_gates(self) -> int:
+        return len(self._gate_names)
 
     def _check_unmodified(self) -> None:
         if self._modified:
@@ -206,7 +207,7 @@ class GatedCell(BaseRNNCell):
         return f"{self._prefix}t{self._counter}_"
 
     def _products(self, inputs: Any, state: Any, prefix: str) -> tuple[Any, Any]:
-        rows = self._num_hidden * len(self._gate_names)
+        rows = self._num_hidden * self._num_gates
         i2h = sym.FullyConnected(inputs, self._iW, self._iB, num_hidden=rows, name=prefix + "i2h")
         h2h = sym.FullyConnected(state, self._hW, self._hB, num_hidden=rows, name=prefix + "h2h")
         return i2h, h2h
@@ -221,15 +222,13 @@ class RNNCell(GatedCell):
         prefix, params: see `BaseRNNCell`.
     """
 
+    _gate_names = ("",)
+
     def __init__(
         self, num_hidden: int, activation: Any = "tanh", prefix: str = "rnn_", params: RNNParams | None = None
     ):
         super().__init__(num_hidden, prefix, params)
         self._activation = activation
-
-    @property
-    def _gate_names(self) -> tuple[str, ...]:
-        return ("",)
 
     def __call__(self, inputs: Any, states: Any) -> Any:
         """Return `(output, [state])` of one step."""
@@ -255,6 +254,8 @@ class LSTMCell(GatedCell):
         [(2, 3, 8)]
     """
 
+    _gate_names = ("_i", "_f", "_c", "_o")
+
     def __init__(
         self, num_hidden: int, prefix: str = "lstm_", params: RNNParams | None = None, forget_bias: float = 1.0
     ):
@@ -264,10 +265,6 @@ class LSTMCell(GatedCell):
     def state_info(self) -> list[dict[str, Any]]:
         """Shape and layout of h and c."""
         return [{"shape": (0, self._num_hidden), "__layout__": "NC"} for _ in range(2)]
-
-    @property
-    def _gate_names(self) -> tuple[str, ...]:
-        return ("_i", "_f", "_c", "_o")
 
     def __call__(self, inputs: Any, states: Any) -> Any:
         """Return `(output, [h, c])` of one step."""
@@ -284,12 +281,10 @@ class GRUCell(GatedCell):
         prefix, params: see `BaseRNNCell`.
     """
 
+    _gate_names = ("_r", "_z", "_o")
+
     def __init__(self, num_hidden: int, prefix: str = "gru_", params: RNNParams | None = None):
         super().__init__(num_hidden, prefix, params)
-
-    @property
-    def _gate_names(self) -> tuple[str, ...]:
-        return ("_r", "_z", "_o")
 
     def __call__(self, inputs: Any, states: Any) -> Any:
         """Return `(output, [state])` of one step."""

@@ -362,6 +362,7 @@ class FusedRNNCell(BaseRNNCell):
         super().__init__(prefix=f"{mode}_" if prefix is None else prefix, params=params)
         self._num_hidden, self._num_layers = num_hidden, num_layers
         self._mode: Any = mode
+        self._gate_names = _GATES[mode]
         self._bidirectional, self._dropout, self._get_next_state = bidirectional, dropout, get_next_state
         self._directions = ["l", "r"] if bidirectional else ["l"]
         self._forget_bias = forget_bias
@@ -374,14 +375,6 @@ class FusedRNNCell(BaseRNNCell):
         """Shape and layout of h and, for lstm, of c."""
         shape = (len(self._directions) * self._num_layers, 0, self._num_hidden)
         return [{"shape": shape, "__layout__": "LNC"} for _ in range(1 + (self._mode == "lstm"))]
-
-    @property
-    def _gate_names(self) -> tuple[str, ...]:
-        return _GATES[self._mode]
-
-    @property
-    def _num_gates(self) -> int:
-        return len(self._gate_names)
 
     def _parts(self, input_size: int) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Name and shape of each gate's weight and bias in their order in the vector."""

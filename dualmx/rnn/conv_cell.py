@@ -73,10 +73,6 @@ class BaseConvRNNCell(BaseRNNCell):
         self._state_shape = (0, *shapes[0][1:])
 
     @property
-    def _num_gates(self) -> int:
-        return len(self._gate_names)
-
-    @property
     def state_info(self) -> list[dict[str, Any]]:
         """Shape and layout of the state."""
         return [{"shape": self._state_shape, "__layout__": self._conv_layout}]
@@ -97,11 +93,8 @@ class BaseConvRNNCell(BaseRNNCell):
 class ConvRNNCell(BaseConvRNNCell):
     """h' = activation(W * x + b + U * h + d) with convolutions; see `BaseConvRNNCell` for the arguments."""
 
+    _gate_names = ("",)
     __init__ = with_defaults(BaseConvRNNCell.__init__, "ConvRNNCell.__init__", prefix="ConvRNN_")
-
-    @property
-    def _gate_names(self) -> tuple[str, ...]:
-        return ("",)
 
     def __call__(self, inputs: Any, states: Any) -> Any:
         """Return `(output, [state])` of one step."""
@@ -113,16 +106,13 @@ class ConvRNNCell(BaseConvRNNCell):
 class ConvLSTMCell(BaseConvRNNCell):
     """Long short-term memory with convolutions; see `BaseConvRNNCell` for the arguments."""
 
+    _gate_names = ("_i", "_f", "_c", "_o")
     __init__ = with_defaults(BaseConvRNNCell.__init__, "ConvLSTMCell.__init__", prefix="ConvLSTM_")
 
     @property
     def state_info(self) -> list[dict[str, Any]]:
         """Shape and layout of h and c."""
         return [{"shape": self._state_shape, "__layout__": self._conv_layout} for _ in range(2)]
-
-    @property
-    def _gate_names(self) -> tuple[str, ...]:
-        return ("_i", "_f", "_c", "_o")
 
     def __call__(self, inputs: Any, states: Any) -> Any:
         """Return `(output, [h, c])` of one step."""
@@ -134,11 +124,8 @@ class ConvLSTMCell(BaseConvRNNCell):
 class ConvGRUCell(BaseConvRNNCell):
     """Gated recurrent unit with convolutions; see `BaseConvRNNCell` for the arguments."""
 
+    _gate_names = ("_r", "_z", "_o")
     __init__ = with_defaults(BaseConvRNNCell.__init__, "ConvGRUCell.__init__", prefix="ConvGRU_")
-
-    @property
-    def _gate_names(self) -> tuple[str, ...]:
-        return ("_r", "_z", "_o")
 
     def __call__(self, inputs: Any, states: Any) -> Any:
         """Return `(output, [state])` of one step."""

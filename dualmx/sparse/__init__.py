@@ -1,7 +1,5 @@
 """Sparse arrays: `CSRNDArray`, `RowSparseNDArray` and the kernels for them."""
 
-from __future__ import annotations
-
 from ..ndarray.storage import register_storage
 from . import creation, graph_kernels, kernels, operators  # noqa: F401
 from .base import STYPES, BaseSparseNDArray, NotSupportedForSparseNDArray

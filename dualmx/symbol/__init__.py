@@ -1,7 +1,5 @@
 """Symbols: named expressions over variables, JSON, inference, executors."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:

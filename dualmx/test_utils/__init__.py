@@ -1,7 +1,5 @@
 """Utilities for tests: comparisons, random arrays, checks of values and gradients."""
 
-from __future__ import annotations
-
 from . import arrays, compare, files, statistics, symbolic
 from .arrays import *
 from .compare import *

@@ -1,7 +1,5 @@
 """Vocabularies and pretrained word vectors from local files; public as `mx.contrib.text`."""
 
-from __future__ import annotations
-
 from .vocabulary import Vocabulary, count_tokens_from_str
 
 __all__ = ["Vocabulary", "count_tokens_from_str"]

@@ -4,8 +4,6 @@ Needs the package `onnx` (`pip install dualmx[onnx]`), imported on first use. `O
 `NODES` what can be imported; any other operator is an error that names it.
 """
 
-from __future__ import annotations
-
 from .export_model import export_model
 from .export_rules import OPERATORS
 from .import_model import get_model_metadata, import_model, import_to_gluon

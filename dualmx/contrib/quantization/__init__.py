@@ -9,8 +9,6 @@ Example:
     array([[0. , 0.8]], dtype=float32)
 """
 
-from __future__ import annotations
-
 from .calibration import combine_histogram
 from .gluon_nets import quantize_net, quantize_net_v2
 from .models import calib_graph, quantize_graph, quantize_model, quantize_model_mkldnn

@@ -1,7 +1,5 @@
 """Vocabularies and pretrained word vectors."""
 
-from __future__ import annotations
-
 from . import embedding, utils, vocab
 from .vocab import Vocabulary
 

@@ -1,7 +1,5 @@
 """Datasets, samplers and the `DataLoader`."""
 
-from __future__ import annotations
-
 from . import dataset, sampler, vision
 from .batchify import default_batchify_fn, default_mp_batchify_fn
 from .dataloader import DataLoader

@@ -1,7 +1,5 @@
 """Model zoo: `vision` has image models, `model_store` their pretrained parameters."""
 
-from __future__ import annotations
-
 from . import model_store, vision
 
 __all__ = ["model_store", "vision"]

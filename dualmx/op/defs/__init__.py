@@ -1,7 +1,5 @@
 """Operator definitions by theme; importing this package fills the registry."""
 
-from __future__ import annotations
-
 from . import (  # noqa: F401
     attention,
     binary,

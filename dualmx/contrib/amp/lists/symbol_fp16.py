@@ -1,7 +1,5 @@
 """Lists for float16: operators by the precision they compute in."""
 
-from __future__ import annotations
-
 # Products and convolutions: fast in 16 bits, with sums kept in 32.
 FP16_FUNCS = """
     Convolution Deconvolution FullyConnected RNN

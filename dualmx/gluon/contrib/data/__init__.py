@@ -1,7 +1,5 @@
 """Samplers and text datasets."""
 
-from __future__ import annotations
-
 from . import text
 from .sampler import IntervalSampler
 

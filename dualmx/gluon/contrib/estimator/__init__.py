@@ -1,7 +1,5 @@
 """`Estimator`: a training loop with event handlers."""
 
-from __future__ import annotations
-
 from . import event_handler
 from .batch_processor import BatchProcessor
 from .estimator import Estimator

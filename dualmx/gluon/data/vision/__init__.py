@@ -1,7 +1,5 @@
 """Image datasets and transforms."""
 
-from __future__ import annotations
-
 from . import datasets, transforms
 from .datasets import *
 
