@@ -132,7 +132,7 @@ class Executable:
         promotion: counts the runs until another executable takes its place; None if none does.
 
     Args:
-        promoted_at: the run from which it takes the place of another executable; 0 if it is the first.
+        promoted_at: when it takes the place of another executable, in words; empty if it is the first.
     """
 
     __slots__ = (
@@ -159,7 +159,7 @@ class Executable:
         ctx: Context,
         leaf_shardings: Sequence[Any],
         group: DeviceGroup | None = None,
-        promoted_at: int = 0,
+        promoted_at: str = "",
     ):
         last = steps[-1]
         self.outputs, self.donate, self.donated_types = tuple(wanted), tuple(donate), tuple(scratch)
@@ -183,7 +183,7 @@ class Executable:
         ctx: Context,
         leaf_shardings: Sequence[Any],
         group: DeviceGroup | None,
-        promoted_at: int,
+        promoted_at: str,
     ) -> Any:
         began = time.perf_counter()
         leaves = [s.out for s in steps if s.kind == LEAF]
@@ -246,7 +246,7 @@ class Executable:
         if seconds > 0.2:  # a small one leaves little behind
             process.trim()
         if listeners:
-            reason = f"run {promoted_at} is the first that uses it compiled" if promoted_at else cache_miss_reason(last)
+            reason = f"{promoted_at} is the first that uses it compiled" if promoted_at else cache_miss_reason(last)
             event = CompileEvent(
                 steps,
                 len(self.outputs),

@@ -83,7 +83,7 @@ class FirstTierExecutable(Executable):
         ctx: Context,
         leaf_shardings: Sequence[Any],
         group: DeviceGroup | None,
-        promoted_at: int,
+        promoted_at: str,
     ) -> Any:
         return self._run
 
@@ -94,5 +94,5 @@ class FirstTierExecutable(Executable):
     def describe(self) -> str:
         """Return how it runs, and until when."""
         promotion = self.promotion
-        until = f", run {promotion.n_runs}; compiled from run {promotion.run} on" if promotion is not None else ""
+        until = f", run {promotion.n_runs}; compiled from {promotion.first_use} on" if promotion is not None else ""
         return f"{self.how}{until}"

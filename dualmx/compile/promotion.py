@@ -1,7 +1,7 @@
 """Promotion: a program that was interpreted often enough is compiled, and the compiled one takes its place.
 
-When it does follows from counts of its work and never from clocks: the same script gives the same bits every time, on a
-busy machine as on an idle one, and in every process of a job.
+When it does follows from counts of its work, or from the round of a job, and never from clocks: the same script gives
+the same bits every time, on a busy machine as on an idle one, and in every process of a job.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from ..core import knobs
 from .background import Compilation, submit
 from .executable import Executable
 from .first_tier import Cost, FirstTierExecutable
+from .job_rounds import job_rounds
 
 # Half of them run before anything is compiled: what runs once or twice never is.
 _MIN_RUNS, _MAX_RUNS = 6, 1_000_000
@@ -46,7 +47,7 @@ class Promotion:
     interpreted is right, so that one that cannot be compiled goes on so.
 
     Attributes:
-        run: the first run that uses the compiled program.
+        run: the first run that uses the compiled program, unless rounds of a job decide.
         n_runs: how many there were.
 
     Args:
@@ -61,6 +62,11 @@ class Promotion:
         self._lock = threading.Lock()  # threads that record the same program count together
         self._compilation: Compilation[Executable] | None = None
 
+    @property
+    def first_use(self) -> str:
+        """When the compiled program is used first, in words."""
+        return f"round {job_rounds.change} of the job" if job_rounds.is_counting else f"run {self.run}"
+
     def next_run(self, compile_later: Callable[[], Compilation[Executable]]) -> Executable | None:
         """Count a run; returns the compiled program if it is to be used from now on.
 
@@ -69,20 +75,24 @@ class Promotion:
         """
         with self._lock:
             self.n_runs += 1
-            if self._compilation is None and (self.n_runs >= self.run or self._is_time_to_compile()):
+            change, now = job_rounds.progress(self.run, self.n_runs)
+            if self._compilation is None and (now >= change or self._is_time_to_compile(change, now)):
                 self._compilation = compile_later()
-                if self.n_runs < self.run:
+                if now < change:
                     submit(self._compilation)
-            if self.n_runs < self.run or self._compilation is None:
+            if now < change or self._compilation is None:
                 return None
         return self._compilation.result()
 
-    def _is_time_to_compile(self) -> bool:
-        """Whether the runs that are left take no longer than compiling; which run is the first compiled one stays."""
-        now = time.perf_counter()
+    def _is_time_to_compile(self, change: int, now: int) -> bool:
+        """Whether the way that is left takes no longer than compiling; which run is the first compiled one stays.
+
+        A program is taken to run once in a round.
+        """
+        seconds = time.perf_counter()
         if self.n_runs == 1:
-            self._first_run_s = now
-        if self.n_runs < max(2, self.run // 2):
+            self._first_run_s = seconds
+        if self.n_runs < 2 or now < change // 2:
             return False
-        seconds_per_run = (now - self._first_run_s) / (self.n_runs - 1)
-        return (self.run - self.n_runs) * seconds_per_run <= self._compile_s
+        seconds_per_run = (seconds - self._first_run_s) / (self.n_runs - 1)
+        return (change - now) * seconds_per_run <= self._compile_s

@@ -10,16 +10,19 @@ from ..core.context import Context
 from ..graph.trie import State, Value
 from .devices import device_of
 from .executable import Executable
+from .job_rounds import job_rounds, must_compile
 from .multi_device import DeviceGroup
 
 
 def current_tier() -> str:
     """Return how programs of this process run.
 
-    In a job of several processes each is compiled before its first run unless `DUALMX_TIER` says otherwise: a process
-    that comes back counts its runs anew, and its weights would differ from those of the others in their last bits.
+    In a job of several processes that depends on the job, and on the round that it is in; see `JobRounds`.
     """
-    return "xla" if knobs.ROOT_URI.is_set() and not knobs.TIER.is_set() else knobs.TIER.read()
+    tier = knobs.TIER.read()
+    if tier == "auto" and knobs.ROOT_URI.is_set() and (must_compile() or job_rounds.is_changed):
+        return "xla"
+    return tier
 
 
 def first_tier(ctx: Context) -> str:

@@ -152,13 +152,15 @@ TIER = Knob(
     "auto runs programs on the CPU operator by operator, without compiling them, until they have run often enough to "
     "be worth it; numpy always does, where all operators have kernels; operators runs them on any one device by an "
     "executable for each operator, as does auto on a GPU or TPU, if you set it, until they are compiled; xla compiles "
-    "each before its first run, as do GPUs and TPUs and a job of several processes for which nothing is set.",
+    "each before its first run, as do GPUs and TPUs, servers, and jobs in which workers are replaced or exchange "
+    "arrays by collectives, for which nothing is set.",
     ("auto", "numpy", "operators", "xla"),
 )
 PROMOTE_AT = Knob(
     "DUALMX_PROMOTE_AT",
     "",
-    "The run from which each program is used compiled; by default it follows from counts.",
+    "The run from which each program is used compiled; by default it follows from counts. In a synchronous job the "
+    "round from which all programs are; by default 50.",
 )
 ONEDNN = Knob(
     "MXNET_MKLDNN_ENABLED",

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
+from ..compile.job_rounds import job_rounds
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError
 from ..core.knobs import DETERMINISM
@@ -238,6 +239,8 @@ class DistKVStore(MemberStore):
         self._setup_barrier("init", [k for k, _ in pairs])
         if self._replaces_first():
             self._put(pairs)
+        if self.is_recovery:
+            self._count_rounds([k for k, _ in pairs])
 
     def _put(self, pairs: Sequence[tuple[Any, Sequence[NDArray]]]) -> None:
         """Send initial values; servers keep what they have already."""
@@ -299,6 +302,7 @@ class DistKVStore(MemberStore):
             array = as_numpy_view(value)
             self._begin_round([key])
             self._pending_pushes[key] = self._kv.push_coalesced(self._number, {key: array}, None, 1, priority)
+            self._count_rounds([key])
             return
         pairs = self._grouped("push", key, value)
         for k, group in pairs:
@@ -333,6 +337,13 @@ class DistKVStore(MemberStore):
         if arrays:
             queued = self._kv.push_coalesced(self._number, arrays, code, 1, priority)
             self._pending_pushes.update(dict.fromkeys(arrays, queued))
+        self._count_rounds([k for k, _ in pairs])
+
+    def _count_rounds(self, keys: Sequence[Any]) -> None:
+        """Tell programs how many rounds of a synchronous store this worker, and that before it, has pushed."""
+        if self._sync and keys:
+            rounds = self._kv.rounds
+            job_rounds.advance(self._restored + max([rounds[self._number, k] for k in keys]), waitall)
 
     def _is_single_dense(self, what: str, key: Any, a: Any) -> bool:
         """Whether a call is for one dense array of the stored shape: a quick check, others take the slow path."""
@@ -772,6 +783,7 @@ class DistKVStore(MemberStore):
                 self._kv.wait(self.send_states(states, optimizer))
         self._setup_barrier("restore_snapshot")
         self._restored = snapshot.rounds
+        self._count_rounds(list(values))
         restore_random_streams(snapshot, f"{fname}.{self.rank}" if self.rank else None)
         return snapshot.extra
 

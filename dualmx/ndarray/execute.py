@@ -602,7 +602,7 @@ def _next_run(exe: Executable, traces: Sequence[Trace]) -> Executable:
 
     def compile_later() -> Compilation[Executable]:
         make = _plan(traces, wanted, wanted)
-        promoted = partial(Executable, promoted_at=exe.promotion.run)
+        promoted = partial(Executable, promoted_at=exe.promotion.first_use)
         return Compilation(partial(make, promoted), describe_program(steps_of(traces[0].state)))
 
     made = exe.promotion.next_run(compile_later)

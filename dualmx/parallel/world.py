@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..compile.job_rounds import job_rounds
 from ..core.errors import ArgumentError, MXNetError
 from ..core.knobs import COLLECTIVES, ON_WORKER_DEATH
 from ..op.lowering_context import sum_processes_by
@@ -90,6 +91,7 @@ def init(where: str | None = None, size: int | None = None, rank: int | None = N
             jax_distributed.attach_counters(worker.counters)
             jax_distributed.failure_detectors.append(lambda: next(iter(peers.lost_ranks.values()), ""))
         _world.worker, _world.joined = worker, True
+        job_rounds.is_joined = True
         _attach_peer_links(peers)
         sum_processes_by(_sums)
 

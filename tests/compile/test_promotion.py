@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import threading
 from types import SimpleNamespace
 
@@ -16,9 +15,7 @@ from dualmx.compile.background import Compilation
 from dualmx.compile.events import DebugPrinter, counters, listeners
 from dualmx.compile.numpy_executable import NumpyExecutable
 from dualmx.compile.promotion import promotion_run
-from dualmx.compile.tiers import current_tier
 from dualmx.graph.trie import trie
-from tests import jobs
 from tests.conftest import forget_programs
 
 pytestmark = pytest.mark.usefixtures("promotion_at_3")
@@ -184,52 +181,3 @@ def test_explanations_and_messages_tell_how_a_program_runs(capsys):
     assert prepared.startswith("[dualmx] prepared 2 operations, 1 results without compiling in ")
     assert compiled.startswith("[dualmx] compiled 2 operations, ")
     assert compiled.endswith("reason: run 3 is the first that uses it compiled")
-
-
-WORKER = """
-import hashlib
-import numpy as np
-import dualmx as mx
-from dualmx.compile.events import counters
-
-store = mx.kv.create("dist_sync")
-mx.random.seed(1)
-net = mx.gluon.nn.HybridSequential()
-net.add(mx.gluon.nn.Dense(8, "tanh", in_units=5), mx.gluon.nn.Dense(3, in_units=8))
-net.initialize()
-net.hybridize()
-trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1}, kvstore=store)
-x = mx.nd.array(np.sin(np.arange(40) + store.rank).reshape(8, 5))
-said = []
-for step in range(8):
-    before = counters.numpy_runs
-    with mx.autograd.record():
-        loss = (net(x) ** 2).sum()
-    loss.backward()
-    trainer.step(16)
-    mx.nd.waitall()
-    weights = b"".join(p.data().asnumpy().tobytes() for p in net.collect_params().values())
-    said.append((counters.numpy_runs - before, hashlib.sha256(weights).hexdigest()))
-print("worker", said, flush=True)
-"""
-
-
-def test_synchronous_workers_change_at_the_same_step(tmp_path):
-    script = tmp_path / "worker.py"
-    script.write_text(WORKER)
-    environment = {"DUALMX_TIER": "auto", "DUALMX_PROMOTE_AT": "4"}
-    done = jobs.run(*jobs.launcher(2, 1), jobs.PYTHON, script, env=environment)
-    first, second = [ast.literal_eval(line.partition("] worker ")[2]) for line in done.stdout.splitlines()]
-    assert first == second
-    assert [count for count, _ in first] == [1, 1, 1, 0, 0, 0, 0, 0]  # runs on NumPy arrays
-
-
-@pytest.mark.parametrize(("given", "tier"), [({}, "xla"), ({"DUALMX_TIER": "auto"}, "auto")])
-def test_processes_of_a_job_compile_unless_told_otherwise(monkeypatch, given, tier):
-    for name in ("DUALMX_TIER", "DMLC_PS_ROOT_URI"):
-        monkeypatch.delenv(name, raising=False)
-    assert current_tier() == "auto"
-    monkeypatch.setenv("DMLC_PS_ROOT_URI", "127.0.0.1")
-    for name, value in given.items():
-        monkeypatch.setenv(name, value)
-    assert current_tier() == tier

@@ -15,6 +15,7 @@ from tests import jobs
 
 JOB = Path(__file__).parent / "jobs" / "faults.py"
 ROUNDS = 120
+WAITS = ("--on-worker-death", "wait", "--on-server-death", "wait")
 
 
 def run(
@@ -69,11 +70,10 @@ def weights(folder: Path, rank: int) -> list[bytes]:
 
 @pytest.mark.slow
 def test_killed_servers_and_workers_come_back_and_no_bit_differs(tmp_path: Path) -> None:
-    assert run(tmp_path / "quiet", None)[2] == 0
+    assert run(tmp_path / "quiet", None, *WAITS)[2] == 0
     expected = weights(tmp_path / "quiet", 0)
     for seed in (4,):
-        waits = ("--on-worker-death", "wait", "--on-server-death", "wait")
-        done, output, code = run(tmp_path / str(seed), seed, *waits)
+        done, output, code = run(tmp_path / str(seed), seed, *WAITS)
         assert code == 0 and len(done) == 3, (done, output[-30:])
         assert any("it is started again" in line for line in output)
         assert all(weights(tmp_path / str(seed), rank) == expected for rank in range(2)), done
@@ -83,10 +83,9 @@ def test_killed_servers_and_workers_come_back_and_no_bit_differs(tmp_path: Path)
 @pytest.mark.parametrize("tcp", ["0", "1"])
 def test_killed_servers_of_large_arrays_come_back_and_no_bit_differs(tmp_path: Path, tcp: str) -> None:
     """Slices are received into place, or seen where the servers have them."""
-    assert run(tmp_path / "quiet", None, kind="dist_sync large", tcp=tcp)[2] == 0
+    assert run(tmp_path / "quiet", None, *WAITS, kind="dist_sync large", tcp=tcp)[2] == 0
     expected = weights(tmp_path / "quiet", 0)
-    waits = ("--on-worker-death", "wait", "--on-server-death", "wait")
-    done, output, code = run(tmp_path / "job", 5, *waits, kind="dist_sync large", tcp=tcp)
+    done, output, code = run(tmp_path / "job", 5, *WAITS, kind="dist_sync large", tcp=tcp)
     assert code == 0 and len(done) == 3, (done, output[-30:])
     assert all(weights(tmp_path / "job", rank) == expected for rank in range(2)), done
 
