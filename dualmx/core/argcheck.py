@@ -20,7 +20,7 @@ def number(what: str, name: str, value: Any) -> Any:
     Raises:
         ArgumentTypeError: it is not; the text names the function, the argument and the value.
     """
-    if isinstance(value, numbers.Real):
+    if type(value) is int or type(value) is float or isinstance(value, numbers.Real):
         return value
     if hasattr(value, "dtype") and getattr(value, "ndim", None) == 0:
         # Read here: what is computed late could become part of the program that waits for the number.

@@ -49,8 +49,8 @@ class _Trainable(NamedTuple):
 
     version: int
     chosen: list[tuple[int, Parameter]]
-    indices: list[int]
-    arrays: list[NDArray]
+    indices: tuple[int, ...]
+    arrays: tuple[NDArray, ...]
     lists_itself: bool
 
 
@@ -306,9 +306,9 @@ class Trainer:
         known = self._listed_arrays
         if known is None or known.version != ARRAYS_VERSION.count:
             chosen = self._trainable()
-            arrays = [a for _, p in chosen for a in p.arrays()]
+            arrays = tuple([a for _, p in chosen for a in p.arrays()])
             lists_itself = any(p._lists_itself for _, p in chosen)
-            known = _Trainable(ARRAYS_VERSION.count, chosen, [i for i, _ in chosen], arrays, lists_itself)
+            known = _Trainable(ARRAYS_VERSION.count, chosen, tuple([i for i, _ in chosen]), arrays, lists_itself)
             self._listed_arrays = known
         return known
 

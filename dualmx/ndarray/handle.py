@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any
 
 import jax
@@ -171,14 +172,14 @@ def enter_as_before(tr: Trace, handles: Sequence[Handle]) -> None:
     way, numbers = tr.state.memo.get(enter_as_before), tr.variable_numbers
     if not way or (numbers and not numbers.keys().isdisjoint(map(id, handles))):
         return
-    n = 0
-    for a, (like, req, _) in zip(handles, way, strict=False):
-        x, data = a._meta, a._data
-        if a._value.aval is not like or data is None or (a._trace is not None and type(data) is np.ndarray):
-            break
-        if (req is not None) if x is None else (x.grad_req is None or x.grad_req != req or x.view_base is not None):
-            break
-        n += 1
+    fits = [
+        a._value.aval is like
+        and (data := a._data) is not None
+        and (a._trace is None or type(data) is not np.ndarray)
+        and (req is None if (x := a._meta) is None else req is not None and x.grad_req == req and x.view_base is None)
+        for a, (like, req, _) in zip(handles, way, strict=False)
+    ]
+    n = len(fits) if all(fits) else fits.index(False)
     entering, way = handles[:n], way[:n]
     variables = [a for a in entering if a._meta is not None]
     new = dict(zip(map(id, variables), range(len(tr.variables), len(tr.variables) + n), strict=False))
@@ -467,14 +468,15 @@ def _rebind_results(
 ) -> None:
     """Rename the outputs and the auxiliary inputs of a call to its results; what does not fit is cast."""
     n = call.n_outputs
-    cast, same, values = [], [], []
-    for o, v in zip(outs, results[:n], strict=False):
-        x = o._meta
-        if o._value.aval is v.aval and (x is None or x.view_base is None):
-            same.append(o)
-            values.append(v)
-        else:
-            cast.append((o, pending_array(tr, v)))
+    same, values = list(outs[:n]), list(results[: min(n, len(outs))])
+    cast: list[tuple[Handle, Handle]] = []
+    fits = [
+        o._value.aval is v.aval and ((x := o._meta) is None or x.view_base is None)
+        for o, v in zip(same, values, strict=True)
+    ]
+    if not all(fits):
+        cast = [(o, pending_array(tr, v)) for o, v, fit in zip(same, values, fits, strict=True) if not fit]
+        same, values = list(compress(same, fits)), list(compress(values, fits))
     if call.n_aux:
         same += [ins[i] for i in call.aux_offsets]
         values += results[n:]
@@ -578,6 +580,18 @@ def rebind(o: Handle, tr: Trace, v: Value) -> None:
 def rebind_all(handles: Sequence[Handle], tr: Trace, values: Sequence[Value]) -> None:
     """Rename many arrays to values of the current trace, as `rebind` for each."""
     add, overwritten, marks = tr.handles.append, tr.overwritten_by, bool(local.record_depth or local.recording)
+    if len(handles) > _MANY and not marks and all([o._trace is tr and o._data is not None for o in handles]):
+        metas = [x for o in handles if (x := o._meta) is not None]
+        is_plain = not any([x.view_base is not None or x.exposed is not None or x.views for x in metas])
+        entered = dict(zip([o._value for o in handles], map(ref, handles), strict=True))
+        if is_plain and len(entered) == len(handles):  # as it is with weights and their states
+            overwritten.update(entered)
+            tr.handles += entered.values()
+            for x in metas:
+                x.tape_value = x.error = None
+            for o, v in zip(handles, values, strict=True):
+                o._data, o._value = None, v
+            return
     for o, v in zip(handles, values, strict=True):
         x, before = o._meta, o._trace
         if x is not None:

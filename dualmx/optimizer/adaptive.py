@@ -33,7 +33,7 @@ class Adam(RuleOptimizer):
         array([0.9, 0.9], dtype=float32)
     """
 
-    formula, multi = "adam_update", "_multi_"
+    formula, multi, is_replayable = "adam_update", "_multi_", True
 
     def __init__(
         self,

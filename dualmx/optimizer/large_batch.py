@@ -88,7 +88,7 @@ class LARS(SGD):
         **kwargs: see `Optimizer`.
     """
 
-    multi = ""
+    multi, is_replayable = "", False
 
     def __init__(
         self,

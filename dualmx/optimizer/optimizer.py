@@ -62,6 +62,49 @@ def as_lists(*args: Any) -> tuple[list[Any], ...]:
     return tuple(map(list, args)) if isinstance(args[0], (list, tuple)) else tuple([a] for a in args)
 
 
+class Factor:
+    """An attribute of parameters by which optimizers multiply a setting.
+
+    Attributes:
+        version: how often a factor of any parameter was set. While it stands still they need not be read again.
+
+    Example:
+        >>> class Part:
+        ...     rate = Factor()
+        >>> part, before = Part(), Factor.version
+        >>> part.rate = 2.0
+        >>> part.rate, Factor.version - before
+        (2.0, 1)
+    """
+
+    version = 0
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, param: Any, owner: type | None = None) -> Any:
+        if param is None:
+            return self
+        try:
+            return param.__dict__[self._name]
+        except KeyError:
+            raise AttributeError(f"{type(param).__name__!r} object has no attribute {self._name!r}") from None
+
+    def __set__(self, param: Any, value: Any) -> None:
+        param.__dict__[self._name] = value
+        Factor.version += 1
+
+    def __delete__(self, param: Any) -> None:
+        self.__get__(param)
+        del param.__dict__[self._name]
+        Factor.version += 1
+
+
+def counts_factors(kind: type) -> bool:
+    """Whether a class of parameters counts how often a factor is set."""
+    return all(isinstance(getattr(kind, name, None), Factor) for name in ("lr_mult", "wd_mult"))
+
+
 class Optimizer:
     """Base of optimizers: turns gradients into weight changes, keeping a state per parameter.
 
@@ -294,6 +337,15 @@ class Optimizer:
     def _update_count(self, index: Any) -> None:
         """Count an update of one index or a list of them."""
         counts, begin, most = self._index_update_count, self.begin_num_update, self.num_update
+        if isinstance(index, (list, tuple)) and index:
+            before = list(map(counts.get, index))
+            n = before[0]
+            if n is not None and before.count(n) == len(before):  # all of them were updated as often, as mostly
+                counted = dict.fromkeys(index, n + 1)
+                if len(counted) == len(before):
+                    counts.update(counted)
+                    self.num_update = max(most, n + 1)
+                    return
         for i in index if isinstance(index, (list, tuple)) else (index,):
             counts[i] = n = counts.get(i, begin) + 1
             if n > most:
@@ -330,13 +382,13 @@ class Optimizer:
     def _rates_from(self, lr: float, indices: Sequence[Any]) -> list[float]:
         if not self.param_dict and not self.lr_mult:
             return [lr] * len(indices)
-        return _products(lr, self._multipliers(indices, "lr_mult", self.lr_mult))
+        return products(lr, self._multipliers(indices, "lr_mult", self.lr_mult))
 
     def _get_wds(self, indices: Sequence[Any]) -> list[float]:
         """Weight decays of the indices."""
         if not self.param_dict and not self.wd_mult:
             return [self.wd] * len(indices)
-        return _products(self.wd, self._multipliers(indices, "wd_mult", self.wd_mult))
+        return products(self.wd, self._multipliers(indices, "wd_mult", self.wd_mult))
 
     def _get_lr(self, index: Any) -> float:
         return self._get_lrs([index])[0]
@@ -354,7 +406,8 @@ class Optimizer:
         self.__dict__ = {**state, "param_dict": {}}
 
 
-def _products(x: float, factors: list[float]) -> list[float]:
+def products(x: float, factors: list[float]) -> list[float]:
+    """Return a number times each of some factors."""
     return [x] * len(factors) if factors.count(1.0) == len(factors) else [x * f for f in factors]
 
 

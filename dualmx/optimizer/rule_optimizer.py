@@ -5,17 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain
+from operator import is_
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..ndarray import NDArray
+from ..ndarray.handle import realize
 from ..op.registry import Call, get_op
 from ..op.runtime_scalars import SharedScalars
 from ..op.schema import AUX
 from ..sparse import invoke_out
-from .hooks import defines_update_alone
-from .optimizer import HALF, Optimizer, as_lists, fusible_indices, update_call, zeros_like
+from .hooks import defines_update_alone, is_asked
+from .optimizer import (
+    HALF,
+    Factor,
+    Optimizer,
+    as_lists,
+    count_updates,
+    counts_factors,
+    fusible_indices,
+    products,
+    update_call,
+    zeros_like,
+)
 
 
 class Update(NamedTuple):
@@ -36,6 +49,7 @@ class Formula(NamedTuple):
     """What an optimizer must know of the operator of a formula.
 
     Attributes:
+        name: of the operator.
         settings: names of the hyperparameters that are compiled in and that the optimizer has as attributes.
         clip, decay, count: names of the bound of the gradient, the decay and the number of groups, `""` for none.
         runtime: names of the runtime hyperparameters.
@@ -43,6 +57,7 @@ class Formula(NamedTuple):
         is_multi: it updates many parameters.
     """
 
+    name: str
     settings: tuple[str, ...]
     clip: str
     decay: str
@@ -65,7 +80,7 @@ def get_formula(name: str) -> Formula:
     decay = known.pop("wd", "") or known.pop("wds", "")
     count = known.pop("num_weights", "") or known.pop("num_tensors", "")
     states = sum(i.role is AUX for i in op.inputs)
-    return Formula(tuple(known), clip, decay, count, op.runtime, states, op.variadic)
+    return Formula(name, tuple(known), clip, decay, count, op.runtime, states, op.variadic)
 
 
 class RuleOptimizer(Optimizer):
@@ -78,6 +93,7 @@ class RuleOptimizer(Optimizer):
     formula = ""
     multi = ""  # what stands before `formula` in the name of the operator for many parameters, if there is one
     has_float32_states = False  # also for 16-bit weights
+    is_replayable = False  # whether updates of the same arrays differ by `rates` and settings alone
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
         """A tuple of zeros of the weight's shape, one for each state of the formula; None if it has no states."""
@@ -130,7 +146,7 @@ class RuleOptimizer(Optimizer):
         if len(kinds) == 1 and len(names) > 1 and type(self).rates is RuleOptimizer.rates:
             ((name, dense, _),) = kinds
             if dense or get_formula(name).is_multi:
-                return [self._several(name, [tuple(lrs)], wds, range(len(names)))]
+                return [self._several(name, [lrs], wds, range(len(names)))]
         rates = self.rates(indices, lrs, states)
         if not self.multi:
             return self._singles(names, range(len(names)), indices, rates, wds)
@@ -174,12 +190,28 @@ class RuleOptimizer(Optimizer):
         self, name: str, columns: Sequence[Sequence[float]], wds: Sequence[float], which: Sequence[int]
     ) -> Update:
         """The call that updates several parameters, by each one's rates in columns and decay."""
-        name = name if get_formula(name).is_multi else self.multi + name
-        known, n = get_formula(name), len(which)
-        settings = {**self.settings(known), "wds": tuple(wds), known.count: n}
+        known = self.formula_of_several(name)
+        return Update(*self.call_of_several(known, wds)(self.runtime_scalars(known, columns)), which)
+
+    def formula_of_several(self, name: str) -> Formula:
+        """The operator for many parameters in place of that for one of them."""
+        return get_formula(name if get_formula(name).is_multi else self.multi + name)
+
+    def call_of_several(self, known: Formula, wds: Sequence[float]) -> SharedScalars:
+        """The call that updates parameters with these decays."""
+        settings = {**self.settings(known), "wds": tuple(wds), known.count: len(wds)}
+        return shared_scalars(update_call(known.name, len(wds), **settings))
+
+    def runtime_scalars(self, known: Formula, columns: Sequence[Sequence[float]]) -> dict[str, Any]:
+        """The runtime hyperparameters by name, of rates in columns."""
         rest = iter(columns)
-        scalars = {r: self.rescale_grad if r == "rescale_grad" else next(rest) for r in known.runtime}
-        return Update(*shared_scalars(update_call(name, n, **settings))(scalars), which)
+        return {r: self.rescale_grad if r == "rescale_grad" else next(rest) for r in known.runtime}
+
+    def columns(self, indices: Sequence[Any], lrs: Sequence[float], states: Sequence[Any]) -> Sequence[Sequence[float]]:
+        """The runtime hyperparameters of next updates, each of all parameters."""
+        if type(self).rates is RuleOptimizer.rates:
+            return [lrs]
+        return list(zip(*self.rates(indices, lrs, states), strict=True))
 
     def state_arrays(self, weights: Sequence[NDArray], states: Sequence[Any]) -> list[Sequence[NDArray]]:
         """The arrays of each state, in the order in which the operator has them."""
@@ -204,6 +236,85 @@ class RuleOptimizer(Optimizer):
         for call, scalars, which in updates:
             inputs = list(chain.from_iterable(map(groups.__getitem__, which)))
             invoke_out(call, inputs, list(map(weights.__getitem__, which)), scalars)
+
+
+class UpdateReplay:
+    """An update of many parameters by one call, which is made again and again with other rates.
+
+    Args:
+        optimizer: a replayable one.
+        indices, weights, grads, states: what it updates. The first two are tuples: nobody changes them.
+        known: the operator that updates all of them.
+        params: Gluon parameters, from which the optimizer has factors of its rate and decay.
+    """
+
+    def __init__(
+        self,
+        optimizer: RuleOptimizer,
+        indices: tuple[Any, ...],
+        weights: tuple[NDArray, ...],
+        grads: Sequence[NDArray],
+        states: Sequence[Any],
+        known: Formula,
+        params: Sequence[Any],
+    ):
+        self._optimizer, self._indices, self._weights, self._params = optimizer, indices, weights, params
+        self._grads, self._states = list(grads), list(states)
+        self._version = Factor.version
+        self._lr_mults = [p.lr_mult for p in params]
+        self._wd_mults = [p.wd_mult for p in params]
+        self._formula = known
+        own = optimizer.state_arrays(weights, states)
+        self._inputs = list(chain.from_iterable([(w, g, *s) for w, g, s in zip(weights, grads, own, strict=True)]))
+        self._settings: Any = None
+        self._wd: Any = None
+        self._shared: SharedScalars | None = None
+
+    @classmethod
+    def of(
+        cls, optimizer: Any, indices: Any, weights: Any, grads: Sequence[NDArray], states: Sequence[Any]
+    ) -> UpdateReplay | None:
+        """Return an update as one that is made again and again; None if each must be made anew."""
+        if not (type(indices) is type(weights) is tuple and len(indices) > 1 and optimizer.param_dict):
+            return None
+        if not (isinstance(optimizer, RuleOptimizer) and optimizer.is_replayable and not optimizer.multi_precision):
+            return None
+        kinds = fusible_indices(optimizer.formulas(states), weights, grads)
+        params = list(map(optimizer.param_dict.get, indices))
+        ((name, is_dense, _), *others) = kinds
+        if others or not is_dense or is_asked(optimizer) or not all(map(counts_factors, set(map(type, params)))):
+            return None
+        return cls(optimizer, indices, weights, grads, states, optimizer.formula_of_several(name), params)
+
+    def is_of(self, optimizer: Any, indices: Any, weights: Any, grads: Sequence[NDArray], states: Any) -> bool:
+        """Whether an update of arrays, with states by index, is this one."""
+        return (
+            indices is self._indices
+            and weights is self._weights
+            and optimizer is self._optimizer
+            and self._version == Factor.version
+            and not optimizer.multi_precision
+            and len(grads) == len(self._grads)
+            and all(map(is_, grads, self._grads))
+            and all(map(is_, map(states.get, indices), self._states))
+            and all(map(is_, map(optimizer.param_dict.get, indices), self._params))
+            and not is_asked(optimizer)
+        )
+
+    def run(self) -> None:
+        """Count the update, and make it."""
+        optimizer, known = self._optimizer, self._formula
+        if self._weights[0].buffer is None:
+            realize(self._weights[0])  # as `Optimizer.update` does
+        count_updates(optimizer, self._indices)
+        lrs = products(optimizer.learning_rate, self._lr_mults)
+        settings, wd = optimizer.settings(known), optimizer.wd
+        if self._shared is None or settings != self._settings or wd != self._wd:
+            self._settings, self._wd = settings, wd
+            self._shared = optimizer.call_of_several(known, products(wd, self._wd_mults))
+        columns = optimizer.columns(self._indices, lrs, self._states)
+        call, scalars = self._shared(optimizer.runtime_scalars(known, columns))
+        invoke_out(call, self._inputs, self._weights, scalars)
 
 
 class ImplOptimizer(RuleOptimizer):

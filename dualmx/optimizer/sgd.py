@@ -82,7 +82,7 @@ class SGD(MasterCopy):
         array([0.9, 0.9], dtype=float32)
     """
 
-    formula, multi = "sgd_mom_update", "multi_"
+    formula, multi, is_replayable = "sgd_mom_update", "multi_", True
 
     def __init__(self, momentum: float = 0.0, lazy_update: bool = True, **kwargs: Any):
         super().__init__(**kwargs)

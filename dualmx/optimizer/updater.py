@@ -10,6 +10,7 @@ from ..ndarray import NDArray
 from ..ndarray.sharding import shard_like
 from .hooks import is_asked, own_hooks
 from .optimizer import Optimizer
+from .rule_optimizer import UpdateReplay
 from .state_file import dump_states, load_states
 
 
@@ -61,6 +62,8 @@ class Updater:
         array([0.5, 0.5], dtype=float32)
     """
 
+    _replay: UpdateReplay | None = None
+
     def __init__(self, optimizer: Optimizer):
         self.optimizer = optimizer
         self.states: dict[Any, Any] = {}
@@ -81,7 +84,12 @@ class Updater:
         if not indices:
             return
         opt._set_current_context(weights[0].context.device_id)
-        if not (all(map(self.states_synced.get, indices)) and all(map(states.__contains__, indices))):
+        is_synced = all(map(self.states_synced.get, indices))
+        replay = self._replay
+        if replay is not None and is_synced and replay.is_of(opt, indices, weights, grads, states):
+            replay.run()
+            return
+        if not (is_synced and all(map(states.__contains__, indices))):
             self._prepare_states(indices, weights)
         if not several and not own_hooks(type(opt)):
             opt.update_multi_precision(index, weight, grad, states[index])
@@ -91,6 +99,7 @@ class Updater:
             opt.update_multi_precision(indices, weights, grads, held)
         else:
             update_all(opt, indices, weights, grads, held)
+        self._replay = UpdateReplay.of(opt, indices, weights, grads, held)
 
     def _prepare_states(self, indices: Sequence[Any], weights: Sequence[NDArray]) -> None:
         """Make the states that there are not, and bring loaded ones to the contexts of their weights."""
@@ -115,6 +124,9 @@ class Updater:
             return type(state)(self.sync_state_context(s, context) for s in state)
         return state
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_replay": None}
+
     def get_states(self, dump_optimizer: bool = False) -> bytes:
         """Return the states, with the optimizer's settings if asked, in the file format of MXNet."""
         return dump_states(self.states, self.optimizer if dump_optimizer else None)
@@ -125,6 +137,7 @@ class Updater:
         Raises:
             FormatError: not such bytes, or they name a class that is no registered optimizer.
         """
+        self._replay = None
         self.states, optimizer = load_states(states)
         if optimizer is not None:
             self.optimizer = optimizer

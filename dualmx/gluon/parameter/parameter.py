@@ -21,6 +21,7 @@ from ...namespace import nd, sym
 from ...ndarray import NDArray
 from ...ndarray.execute import isolated_traces
 from ...ndarray.sharding import replace_sharding, shard_array, shard_like
+from ...optimizer.optimizer import Factor
 from ...sparse import rows_of_table, with_storage
 
 REMEDY_UNINITIALIZED = (
@@ -101,6 +102,8 @@ class Parameter:
     """
 
     name: str
+    lr_mult: Any = Factor()
+    wd_mult: Any = Factor()
     allow_deferred_init: bool
     # True if a subclass defines data(), so that every forward pass must call it.
     _computed = False
