@@ -33,9 +33,9 @@ class Plain:
 
     @staticmethod
     def norm(x: jax.Array, gamma: jax.Array, beta: jax.Array, mean: jax.Array, var: jax.Array) -> tuple[jax.Array, ...]:
-        now, spread = x.mean((0, 1, 2)), x.var((0, 1, 2))
-        y = (x - now) * lax.rsqrt(spread + 1e-5) * gamma + beta
-        return y, 0.9 * mean + 0.1 * now, 0.9 * var + 0.1 * spread
+        mean_now, var_now = x.mean((0, 1, 2)), x.var((0, 1, 2))
+        y = (x - mean_now) * lax.rsqrt(var_now + 1e-5) * gamma + beta
+        return y, 0.9 * mean + 0.1 * mean_now, 0.9 * var + 0.1 * var_now
 
     @staticmethod
     def pool(x: jax.Array) -> jax.Array:

@@ -339,11 +339,11 @@ def device_put_sharded(value: Any, mesh: Mesh, spec: Sequence[Any] = (), what: s
 def from_process_local(part: np.ndarray, mesh: Mesh, spec: Sequence[Any], what: str) -> jax.Array:
     """Return an array sharded over the processes along its first axis, from each one's part."""
     processes = len({d.process_index for d in mesh.mesh.devices.flat})
-    whole = (part.shape[0] * processes, *part.shape[1:]) if part.ndim else ()
-    sharding = mesh.sharding(spec, whole, what)
+    global_shape = (part.shape[0] * processes, *part.shape[1:]) if part.ndim else ()
+    sharding = mesh.sharding(spec, global_shape, what)
     with x64():
         # A copy, for JAX keeps the memory of NumPy's arrays where it can, and the caller may write to it.
-        return jax.make_array_from_process_local_data(sharding, np.array(part), whole)
+        return jax.make_array_from_process_local_data(sharding, np.array(part), global_shape)
 
 
 ALIGNMENT = 64  # bytes

@@ -55,11 +55,11 @@ class DeviceGroup:
         values = np.asarray(rows, dtype)
         return jax.make_array_from_process_local_data(self._joined, values.reshape(-1, *values.shape[2:]))
 
-    def local_shards(self, whole: Any) -> list[Any]:
+    def local_shards(self, array: Any) -> list[Any]:
         """Return the parts of this process's members."""
-        if whole.ndim:
-            return [whole.addressable_data(k) for k in range(len(self.contexts))]
-        return [s.data for s in whole.addressable_shards]
+        if array.ndim:
+            return [array.addressable_data(k) for k in range(len(self.contexts))]
+        return [s.data for s in array.addressable_shards]
 
     def shard_mapped(self, body: Callable[..., list[Any]], inputs: Sequence[int], outputs: Sequence[int]) -> Any:
         """Return `body`, a function of one member's parts, as a function of arrays of the group.

@@ -122,9 +122,9 @@ def _load_sharded(data: Any, mesh: Mesh, batch_axis: int) -> NDArray:
 def _load_parts(host: Any, ctx_list: list[Context], batch_axis: int, even_split: bool, dtype: Any) -> list[NDArray]:
     """Split an array in host memory, where it needs no program, and put each part on its context."""
     ends = _part_ends(host.shape, len(ctx_list), batch_axis, even_split)
-    whole_axes = (slice(None),) * (batch_axis % host.ndim)
+    leading = (slice(None),) * (batch_axis % host.ndim)
     return [
-        nd.array(host[(*whole_axes, slice(begin, end))], ctx=ctx, dtype=dtype)
+        nd.array(host[(*leading, slice(begin, end))], ctx=ctx, dtype=dtype)
         for begin, end, ctx in zip([0, *ends], ends, ctx_list, strict=False)
     ]
 

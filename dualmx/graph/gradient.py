@@ -58,8 +58,8 @@ def tape_steps(steps: Sequence[State]) -> list[State]:
     for s in steps:
         if s.kind == BACKWARD and not s.payload.retain_graph:
             freed.update(s.payload.path)
-    again = [s for s in steps if s.kind == REENTER and s not in freed]
-    return again + [
+    reentered = [s for s in steps if s.kind == REENTER and s not in freed]
+    return reentered + [
         s for s in steps if s.kind == OP and s.recording and s not in freed and any(v.tracked for v in s.outs)
     ]
 
@@ -129,9 +129,9 @@ class GradTargets:
         self.handles: list[int] = []
         self.grad_reqs: list[str] = []
         self.row_ids: list[Value | None] = []
-        whole: dict[int, tuple[int, str]] = {}
+        entry_of: dict[int, tuple[int, str]] = {}
         for v, (at, number, req) in variables.items():
-            whole.setdefault(number, (at, req))
+            entry_of.setdefault(number, (at, req))
             if v in reached:
                 if number not in by_number:
                     self.handles.append(at)
@@ -143,8 +143,8 @@ class GradTargets:
             for e in found:
                 if e.outs[0] in reached:
                     groups.append((e.outs[0],))
-                    self.handles.append(whole[number][0])
-                    self.grad_reqs.append(whole[number][1])
+                    self.handles.append(entry_of[number][0])
+                    self.grad_reqs.append(entry_of[number][1])
                     self.row_ids.append(e.ins[IDS])
         self.groups = tuple(groups)
 

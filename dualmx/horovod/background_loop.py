@@ -96,7 +96,7 @@ class BackgroundLoop:
         tune = group.rank == 0 and knobs.AUTOTUNE.read() == "1"
         self._tuner = ParameterManager(self._settings, levels) if tune else None
         self._stall = 0.0 if knobs.STALL_DISABLE.read() == "1" else knobs.STALL_TIME.number()
-        self._patience = knobs.STALL_SHUTDOWN.number() or knobs.DIST_TIMEOUT.number()
+        self._timeout = knobs.STALL_SHUTDOWN.number() or knobs.DIST_TIMEOUT.number()
         self._thread = threading.Thread(target=self._run, name="dualmx-horovod", daemon=True)
         self._thread.start()
 
@@ -154,9 +154,9 @@ class BackgroundLoop:
                     self._hurried -= 1
         return future.result()
 
-    def stop(self, patience: float = 10.0) -> None:
+    def stop(self, timeout: float = 10.0) -> None:
         """End when what was begun is done, or after some seconds."""
-        until = time.monotonic() + patience
+        until = time.monotonic() + timeout
         with self._changed:
             while self._tensor_table and self._thread.is_alive() and time.monotonic() < until:
                 self._hurried += 1
@@ -165,7 +165,7 @@ class BackgroundLoop:
                 self._hurried -= 1
             self._over = True
             self._changed.notify_all()
-        self._thread.join(patience)
+        self._thread.join(timeout)
         if self._tuner is not None:
             self._tuner.close()
 
@@ -298,7 +298,7 @@ class BackgroundLoop:
                 _log.warning(
                     f"stalled for {waited:.0f} s: {name}: ready here, missing: process {', '.join(map(str, missing))}"
                 )
-            names = self._controller.overdue(now, self._patience) if self._patience else []
+            names = self._controller.overdue(now, self._timeout) if self._timeout else []
             for name, missing, waited in names:
                 text = f"{name}: process {', '.join(map(str, missing))} did not take part within {waited:.0f} s"
                 self._broadcast_responses({"orders": [encode_response(self._controller.give_up(name, text))]})

@@ -51,7 +51,7 @@ class _Pending:
     ask: Request
     since: float
     texts: dict[int, str] = field(default_factory=dict)
-    told: bool = False
+    is_announced: bool = False
 
 
 class Controller:
@@ -140,9 +140,9 @@ class Controller:
     def stalled(self, now: float, least: float) -> list[tuple[str, list[int], float]]:
         """Return once the exchanges that have waited for `least` seconds: name, processes that are missing, seconds."""
         found = self.overdue(now, least)
-        fresh = [one for one in found if not self._pending[one[0]].told]
+        fresh = [one for one in found if not self._pending[one[0]].is_announced]
         for name, _, _ in fresh:
-            self._pending[name].told = True
+            self._pending[name].is_announced = True
         return fresh
 
     def overdue(self, now: float, most: float) -> list[tuple[str, list[int], float]]:

@@ -203,7 +203,7 @@ class DistKVStore(MemberStore):
         self._sent_schedule: dict[str, Any] | None = None
         self._sent_multipliers: dict[Any, Factor] = {}
         self._push_order: dict[Any, None] = {}  # of the first pushes of keys
-        self._told_order = 0
+        self._reported_order = 0
         self._unsliced = False
         opening = self._kv.open(self._number, self._sync, f"kvstore.create({name!r})", slack)
         self._completed, self._unsliced = opening.wait()
@@ -253,13 +253,13 @@ class DistKVStore(MemberStore):
     def _drop_slices(self, keys: Sequence[Any]) -> None:
         """Make servers drop all slices of complete keys but the first,
         which a worker left that died in `_unslice_keys`."""
-        self._know(keys, whole=False)
+        self._know(keys, is_unsliced=False)
         self._kv.wait(self._kv.drop(self._number, keys, first=1))
-        self._know(keys, whole=True)
+        self._know(keys, is_unsliced=True)
 
-    def _know(self, keys: Sequence[Any], whole: bool) -> None:
+    def _know(self, keys: Sequence[Any], is_unsliced: bool) -> None:
         for k in keys:
-            self._kv.register_key(self._number, k, self._specs[k].shape, np.dtype(self._specs[k].dtype), whole)
+            self._kv.register_key(self._number, k, self._specs[k].shape, np.dtype(self._specs[k].dtype), is_unsliced)
 
     def _replaces_first(self) -> bool:
         """Whether worker 0 of an elastic job may have died in a preparation for which others did not wait.
@@ -598,7 +598,7 @@ class DistKVStore(MemberStore):
         if self.rank == 0:
             self._send_optimizer(optimizer, config)
         self._sent_settings, self._sent_schedule = settings(optimizer), schedule_of(optimizer)
-        self._told_order = len(self._push_order)
+        self._reported_order = len(self._push_order)
         self._sent_multipliers = {f[0]: f for f in optimizer.multipliers(list(self._specs))}
         self._setup_barrier(f"set_optimizer({type(optimizer).__name__})")
         if self._replaces_first():
@@ -621,7 +621,7 @@ class DistKVStore(MemberStore):
         self._setup_barrier("gathering of slices")
         if self.rank == 0:
             self._kv.wait(self._kv.drop(self._number, sliced))
-        self._know(sliced, whole=True)
+        self._know(sliced, is_unsliced=True)
         if self.rank == 0:
             self._kv.wait(self._kv.put(self._number, values, PutMode.FRESH))
 
@@ -636,7 +636,7 @@ class DistKVStore(MemberStore):
         fresh = [f for f in optimizer.multipliers(keys) if self._sent_multipliers.get(f[0]) != f]
         schedule = schedule_of(optimizer) if optimizer.lr_scheduler is not None else None
         new_schedule = UNCHANGED if schedule == self._sent_schedule else schedule
-        order = list(self._push_order) if len(self._push_order) != self._told_order else None
+        order = list(self._push_order) if len(self._push_order) != self._reported_order else None
         if not changed and not fresh and order is None and new_schedule is UNCHANGED:
             return
         self._wait_for_pushes(
@@ -644,7 +644,7 @@ class DistKVStore(MemberStore):
         )  # rounds under way are made with the old settings, whatever is repeated
         record = UpdateOptimizer(self._number, changed, fresh, new_schedule, order)
         self._kv.wait(self._kv.ask_all("change of the optimizer's settings", header(record)))
-        self._sent_settings, self._sent_schedule, self._told_order = now, schedule, len(self._push_order)
+        self._sent_settings, self._sent_schedule, self._reported_order = now, schedule, len(self._push_order)
         self._sent_multipliers.update((f[0], f) for f in fresh)
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:

@@ -44,10 +44,10 @@ def run(number: int, parent: int, command: list[str]) -> None:
         sys.exit(f"cannot run {command[0]!r}: {e.strerror}")
 
 
-def stop(groups: set[int], patience: float) -> None:
+def stop(groups: set[int], timeout: float) -> None:
     """End process groups: politely, then not."""
     left = set(groups)
-    for number, seconds in ((signal.SIGTERM, patience), (signal.SIGKILL, 0.0)):
+    for number, seconds in ((signal.SIGTERM, timeout), (signal.SIGKILL, 0.0)):
         for group in list(left):
             try:
                 os.killpg(group, signal.SIGCONT)
@@ -69,14 +69,14 @@ def exists(group: int) -> bool:
     return True
 
 
-def outlive_launcher(patience: float = 1.0) -> None:
+def outlive_launcher(timeout: float = 1.0) -> None:
     """Outlive the launcher, and end what it left."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     groups: set[int] = set()
     for line in sys.stdin:
         (groups.add if line[0] == "+" else groups.discard)(int(line[1:]))
-    stop(groups, patience)
+    stop(groups, timeout)
 
 
 def start_keeper() -> int:
@@ -122,9 +122,9 @@ def described(where: str) -> dict[str, Any]:
     else:
         tasks = json.loads(os.environ.pop("DUALMX_LAUNCH"))
         rank = next((int(os.environ[name]) for name in RANKS if name in os.environ), -1)
-    if not 0 <= rank < len(tasks["seats"]):
-        sys.exit(f"process {rank} of {len(tasks['seats'])}: not started by mpirun or srun as the launcher asked")
-    role, number = tasks["seats"][rank]
+    if not 0 <= rank < len(tasks["ranks"]):
+        sys.exit(f"process {rank} of {len(tasks['ranks'])}: not started by mpirun or srun as the launcher asked")
+    role, number = tasks["ranks"][rank]
     env = {**tasks["env"], **rank_env(role, number), **tasks["roles"].get(role, {})}
     return {**tasks, "name": f"{role} {number}", "env": env}
 

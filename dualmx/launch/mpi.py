@@ -60,7 +60,7 @@ def starts(plan: JobPlan, members: Sequence[JobMember]) -> list[ProcessSpec]:
     tasks = plan.tasks([(m.role, m.rank) for m in order])
     command = [*_program(plan), "-np", str(len(order)), *where, *options, *agent_command("rank")]
     env = {**os.environ, "DUALMX_LAUNCH": tasks}
-    return [ProcessSpec(order, command, env, framed=True, name="mpirun", patience=8.0)]
+    return [ProcessSpec(order, command, env, framed=True, name="mpirun", timeout=8.0)]
 
 
 def remove(plan: JobPlan, folder: str) -> None:

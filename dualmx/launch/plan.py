@@ -84,7 +84,7 @@ class JobPlan:
         """Variables that other hosts get if they are set here."""
         return [k.name for k in KNOBS if k.name not in _OWN] + list(_ALSO_FORWARDED)
 
-    def tasks(self, seats: Sequence[tuple[str, int]]) -> str:
+    def tasks(self, ranks: Sequence[tuple[str, int]]) -> str:
         """Description of processes, as one line of JSON, for the agents that start them on other hosts."""
         own = {name: os.environ[name] for name in self.forwarded() if name in os.environ}
         return json.dumps(
@@ -93,7 +93,7 @@ class JobPlan:
                 "folder": self.folder or os.getcwd(),
                 "env": {**own, **self.job_env()},
                 "roles": {role: dict(env) for role, env in self.role_env.items()},
-                "seats": [list(seat) for seat in seats],
+                "ranks": [list(rank) for rank in ranks],
             }
         )
 

@@ -130,7 +130,7 @@ class ProcessSpec:
         text: written to its stdin, which then stays open until the process is to end.
         framed: whether what it writes are the frames of agents.
         name: the program that is started, in messages, where it is not the member itself.
-        patience: seconds between asking it to end and killing it.
+        timeout: seconds between asking it to end and killing it.
         login_slot: of those with the same one, only a few are started at a time, until they have said something.
     """
 
@@ -140,7 +140,7 @@ class ProcessSpec:
     text: str | None = None
     framed: bool = False
     name: str = ""
-    patience: float = 2.0
+    timeout: float = 2.0
     login_slot: str = ""
 
 
@@ -154,7 +154,7 @@ class Process:
 
     def __init__(self, start: ProcessSpec, keeper: ProcessKeeper):
         self.start = start
-        self.members, self.name, self.patience = list(start.members), start.name, start.patience
+        self.members, self.name, self.timeout = list(start.members), start.name, start.timeout
         self.lines: deque[str] = deque(maxlen=MAX_KEPT_LINES)
         self.code: int | None = None
         self._framed = start.framed

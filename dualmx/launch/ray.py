@@ -39,7 +39,7 @@ def starts(plan: JobPlan, members: Sequence[JobMember]) -> list[ProcessSpec]:
         tasks.append({"text": text, "node": host.name if host else "", "cpus": 1 if m.role == "worker" else 0})
     text = json.dumps({"agent": agent_command("stdin"), "tasks": tasks})
     command = [sys.executable, "-P", str(DRIVER)]  # -P: this folder's ray.py is not the package
-    return [ProcessSpec(list(members), command, os.environ, text, framed=True, name="ray", patience=8.0)]
+    return [ProcessSpec(list(members), command, os.environ, text, framed=True, name="ray", timeout=8.0)]
 
 
 def remove(plan: JobPlan, folder: str) -> None:

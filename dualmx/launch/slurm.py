@@ -51,7 +51,7 @@ def starts(plan: JobPlan, members: Sequence[JobMember]) -> list[ProcessSpec]:
         env["SLURM_HOSTFILE"] = f.name
         options += ["--distribution=arbitrary", f"--nodes={len(set(where))}"]
     command = [*_program(plan), *options, *agent_command("rank")]
-    return [ProcessSpec(list(members), command, env, framed=True, name="srun", patience=8.0)]
+    return [ProcessSpec(list(members), command, env, framed=True, name="srun", timeout=8.0)]
 
 
 def remove(plan: JobPlan, folder: str) -> None:

@@ -153,7 +153,7 @@ def starts(plan: JobPlan, members: Sequence[JobMember]) -> list[ProcessSpec]:
     return [
         ProcessSpec(
             [m], to_host(plan, places[m.role, m.rank], agent), os.environ, plan.tasks([(m.role, m.rank)]),
-            framed=True, name="ssh", patience=4.0, login_slot=str(places[m.role, m.rank]),
+            framed=True, name="ssh", timeout=4.0, login_slot=str(places[m.role, m.rank]),
         )
         for m in members
     ]  # fmt: skip

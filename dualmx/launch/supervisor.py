@@ -207,7 +207,7 @@ def _terminate_all(processes: Sequence[Process]) -> None:
                 m.stopped = m.stopped or m.code is None
             p.signal(signal.SIGCONT)
             p.signal(number)
-        until = time.monotonic() + max([least, *(p.patience for p in running)])
+        until = time.monotonic() + max([least, *(p.timeout for p in running)])
         while any(p.poll() is None for p in running) and time.monotonic() < until:
             time.sleep(0.02)
 

@@ -114,7 +114,7 @@ class UnreadGradients(Trace):
         handles: the gradients.
     """
 
-    __slots__ = ("_overwritten", "_whole")
+    __slots__ = ("_overwritten", "_full_state")
     is_recyclable = True
 
     def __init__(self, tr: Trace, last: State, handles: Sequence[Handle]):
@@ -124,7 +124,7 @@ class UnreadGradients(Trace):
             tr.runtime[: last.n_runtime],
             tr.keys[: last.n_keys],
         )
-        self._whole = tr.state
+        self._full_state = tr.state
         self._overwritten = tr.overwritten_by
         self.handles = [weakref.ref(h) for h in handles]
         for h in handles:
@@ -138,7 +138,7 @@ class UnreadGradients(Trace):
         with self.lock:
             if not self.executed:
                 self.executed = True
-                self._whole.memo[UnreadGradients] = True
+                self._full_state.memo[UnreadGradients] = True
                 if live := self._pending():
                     _execute([self], [live])
         return True
@@ -190,8 +190,8 @@ def _part_unread(tr: Trace, values: tuple[Value, ...]) -> _Split:
     passes = [s for s in steps if s.kind == BACKWARD]
     variables = variables_of(steps)
     # Gradients of rows belong to tables, which are too large to be written anew.
-    is_whole = all(group[0] in variables for s in passes for group in s.payload.targets)
-    if not passes or not is_whole or tr.ctx.mesh is not None or getattr(tr.ctx, "remote", False):
+    is_dense = all(group[0] in variables for s in passes for group in s.payload.targets)
+    if not passes or not is_dense or tr.ctx.mesh is not None or getattr(tr.ctx, "remote", False):
         return _Split(values, (), range(len(values)), values, tr.state)
     read = {v for s in steps if s.kind == OP for v in s.ins}
     unread = {

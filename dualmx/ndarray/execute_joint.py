@@ -29,12 +29,12 @@ def _sum_call(count: int) -> Call:
 
 def _describe_pending(contexts: Sequence[Context]) -> str:
     """Tell what is recorded on contexts and asked for, in words that other processes would use as well."""
-    told = []
+    texts = []
     for c in contexts:
         tr = local.use_trace(c)
         live = {index_of(h._value) for r in tr.handles if (h := r()) is not None and h._trace is tr and h._data is None}
-        told.append(f"{program_text(tr.state)} {sorted(live)}")
-    return "|".join(told)
+        texts.append(f"{program_text(tr.state)} {sorted(live)}")
+    return "|".join(texts)
 
 
 def can_run_as_spmd(

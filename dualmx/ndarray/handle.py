@@ -672,16 +672,16 @@ def read_view_op(view_op: Call, base: Handle) -> Any:
     return invoke(call, (base,), start)[0]
 
 
-def write_view_op(lens: Call, whole: Handle, value: Handle) -> Any:
+def write_view_op(lens: Call, array: Handle, value: Handle) -> Any:
     """Return an array with what `lens`, a `_basic_slice`, shows of it replaced by `value`."""
     p = lens.params
-    moving = _dynamic_window(whole._value.shape, lens)
+    moving = _dynamic_window(array._value.shape, lens)
     if moving is None:
         window = {n: p[n] for n in ("begin", "end", "step", "squeeze")}
-        return invoke_binary(OPS["_basic_slice_assign"].call(**window), whole, value)
+        return invoke_binary(OPS["_basic_slice_assign"].call(**window), array, value)
     size, start = moving
     call = OPS["_window_assign"].call(size=size, start=start, squeeze=p["squeeze"])
-    return invoke(call, (whole, value), start)[0]
+    return invoke(call, (array, value), start)[0]
 
 
 def read_view(root: Handle, window: Sequence[Call]) -> Any:
@@ -702,9 +702,9 @@ def write_view(root: Handle, window: Sequence[Call], value: Handle) -> None:
     shown = [root]
     for lens in window[:-1]:
         shown.append(read_view_op(lens, shown[-1]))
-    for lens, whole in zip(reversed(window), reversed(shown), strict=True):
+    for lens, array in zip(reversed(window), reversed(shown), strict=True):
         if lens.op.traits.is_window:
-            value = write_view_op(lens, whole, value)
+            value = write_view_op(lens, array, value)
         else:
-            value = invoke_unary(OPS["_np_reshape"].call(newshape=whole._value.shape), value)
+            value = invoke_unary(OPS["_np_reshape"].call(newshape=array._value.shape), value)
     assign(root, value, "assignment through a view")

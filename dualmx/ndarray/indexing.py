@@ -220,8 +220,8 @@ def setitem(self: NDArray, key: Any, value: Any) -> None:
         call = OPS["_advanced_set"].call(spec=spec, num_args=2 + len(arrays))
         _overwrite_all(self, invoke(call, (self, given, *arrays))[0])
         return
-    whole = all(isinstance(i, range) and len(i) == n and i.step == 1 for i, n in zip(items, self.shape, strict=False))
-    if whole and len(items) == len(self.shape):
+    is_full = all(isinstance(i, range) and len(i) == n and i.step == 1 for i, n in zip(items, self.shape, strict=False))
+    if is_full and len(items) == len(self.shape):
         if is_number and not local.recording and not engine.naive:
             _overwrite_all(
                 self, array_from_numpy(np.full(self.shape, value).astype(self._value.dtype), self._value.ctx)

@@ -84,8 +84,8 @@ def _as_operator(ufunc: Any, inputs: Sequence[Any]) -> Any:
         forward, backward = _BINARY[ufunc]
         return getattr(left, forward)(right) if isinstance(left, NDArray) else getattr(right, backward)(left)
     if ufunc in _BROADCAST and all(isinstance(i, (NDArray, np.ndarray, int, float, np.number)) for i in inputs):
-        beside: Any = next(i for i in inputs if isinstance(i, NDArray))
-        return invoke(OPS[_BROADCAST[ufunc]].call(), [_array_like_other(i, beside) for i in inputs])[0]
+        like: Any = next(i for i in inputs if isinstance(i, NDArray))
+        return invoke(OPS[_BROADCAST[ufunc]].call(), [_array_like_other(i, like) for i in inputs])[0]
     if ufunc is np.matmul and all(isinstance(i, NDArray) and len(i._value.shape) == 2 for i in inputs):
         return invoke(OPS["dot"].call(), inputs)[0]
     return NotImplemented
@@ -139,8 +139,8 @@ def _positions(name: str) -> Callable[..., Any]:
 
 
 def _joined(arrays: Sequence[Any]) -> list[NDArray]:
-    beside: Any = next(a for a in arrays if isinstance(a, NDArray))
-    return [_array_like_other(a, beside) for a in arrays]
+    like: Any = next(a for a in arrays if isinstance(a, NDArray))
+    return [_array_like_other(a, like) for a in arrays]
 
 
 def _concatenate(arrays: Any, axis: int = 0) -> NDArray:

@@ -101,10 +101,10 @@ def normalize_index(key: Any, shape: tuple[int, ...]) -> list[Any]:
             continue
         size = shape[axis]
         if isinstance(item, _INTEGER):
-            whole = int(item)
-            if not -size <= whole < size:
-                raise RangeError(f"index {whole} is out of bounds for axis {axis} with size {size}")
-            found.append(whole % size)
+            position = int(item)
+            if not -size <= position < size:
+                raise RangeError(f"index {position} is out of bounds for axis {axis} with size {size}")
+            found.append(position % size)
         elif isinstance(item, slice):
             try:
                 found.append(range(*item.indices(size)))
@@ -184,13 +184,13 @@ def _spec(a: ndarray, items: list[Any]) -> tuple[str, list[NDArray]]:
     return classic.advanced_index_spec(a, items, _index_array)
 
 
-def _index_array(item: Any, size: int, axis: int, beside: NDArray) -> NDArray:
+def _index_array(item: Any, size: int, axis: int, like: NDArray) -> NDArray:
     if isinstance(item, NDArray):
         return item
     if item.size and not (-size <= item.min() and item.max() < size):
         bad = item[(item < -size) | (item >= size)].flat[0]
         raise RangeError(f"index {bad} is out of bounds for axis {axis} with size {size}")
-    return array_from_numpy(item.astype("int64"), beside.context)
+    return array_from_numpy(item.astype("int64"), like.context)
 
 
 def _value(a: ndarray, value: Any) -> NDArray:

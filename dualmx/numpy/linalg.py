@@ -9,7 +9,7 @@ import numpy as onp
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray.handle import invoke
 from ..ndarray.value_checks import record_check, stays_finite
-from ..op.defs.linalg import FROBENIUS, MATRIX, NUCLEAR, NUMBER, WHOLE
+from ..op.defs.linalg import FLAT, FROBENIUS, MATRIX, NUCLEAR, NUMBER
 from ..op.registry import OPS
 from ..symbol import Symbol
 from .call import (
@@ -140,7 +140,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> n
     if isinstance(axis, list):
         raise ArgumentTypeError(f"norm: axis={axis}: expected None, an int or a tuple of ints")
     array, axes = as_array(x, "norm", "x"), axes_of(axis, "norm")
-    flag, order = FROBENIUS if axes else WHOLE, 2.0
+    flag, order = FROBENIUS if axes else FLAT, 2.0
     if ord is not None:
         flag = {"fro": FROBENIUS, "nuc": NUCLEAR}.get(str(ord), MATRIX if len(axes or ()) == 2 else NUMBER)
     if flag in (MATRIX, NUMBER):

@@ -385,8 +385,8 @@ def meshgrid(*xi: Any, **kwargs: Any) -> list[ndarray]:
     order = list(range(len(arrays)))
     if indexing == "xy" and len(arrays) > 1:
         order[0], order[1] = 1, 0
-    spread = [reshape(a, tuple(-1 if i == order[k] else 1 for i in range(len(arrays)))) for k, a in enumerate(arrays)]
-    return spread if sparse else broadcast_arrays(*spread)
+    grids = [reshape(a, tuple(-1 if i == order[k] else 1 for i in range(len(arrays)))) for k, a in enumerate(arrays)]
+    return grids if sparse else broadcast_arrays(*grids)
 
 
 def clip(a: Any, a_min: Any, a_max: Any, out: Any = None) -> ndarray:

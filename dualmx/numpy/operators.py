@@ -41,7 +41,7 @@ COMPARISON = {
 }
 
 
-def operand(b: Any, beside: ndarray) -> Any:
+def operand(b: Any, like: ndarray) -> Any:
     """Return an operand as an array like another or as a number, NotImplemented if it is neither.
 
     Raises:
@@ -52,9 +52,9 @@ def operand(b: Any, beside: ndarray) -> Any:
     if isinstance(b, NDArray):
         raise ArgumentTypeError("mx.np.ndarray and mx.nd.NDArray do not mix; use .as_np_ndarray() or .as_nd_ndarray()")
     if isinstance(b, onp.ndarray):
-        return array_from_values(b, beside.context) if b.ndim else b[()]
+        return array_from_values(b, like.context) if b.ndim else b[()]
     if type(b).__module__.startswith("jax") or hasattr(b, "__jax_array__"):
-        return array_from_values(b, beside.context)
+        return array_from_values(b, like.context)
     return NotImplemented
 
 

@@ -184,8 +184,8 @@ def _gamma(a: Any, what: str, others: tuple[Any, ...], size: Size, dtype: Any, c
             if shape
             else (array_from_values(onp.asarray(a, kind), where))
         )
-    spread = as_np_class(invoke(OPS["_npi_broadcast_to"].call(shape=shape), (cast(a, kind),))[0])
-    return as_np_class(invoke(OPS["_npi_standard_gamma"].call(), (spread,))[0])
+    shapes = as_np_class(invoke(OPS["_npi_broadcast_to"].call(shape=shape), (cast(a, kind),))[0])
+    return as_np_class(invoke(OPS["_npi_standard_gamma"].call(), (shapes,))[0])
 
 
 def gamma(

@@ -170,8 +170,8 @@ def multivariate_normal(mean: Any, cov: Any, size: Any = None, check_valid: Any 
         make_node("_npi_full_like", (centre,), {"fill_value": 1.0}),
     )
     noise = sampler_node("_npi_normal_n", "normal_n", {"loc": zero, "scale": one}, size=batch)
-    spread = make_node("_npi_matmul", (factor, make_node("expand_dims", (noise,), {"axis": -1})), {})
-    return centre + make_node("_np_squeeze", (spread,), {"axis": (-1,)})
+    scaled = make_node("_npi_matmul", (factor, make_node("expand_dims", (noise,), {"axis": -1})), {})
+    return centre + make_node("_np_squeeze", (scaled,), {"axis": (-1,)})
 
 
 def shuffle(x: Any) -> None:

@@ -59,14 +59,14 @@ def reshaped(old: tuple[int, ...], codes: tuple[int, ...], reverse: bool = False
         elif code == -3:
             new.append(prod(source(2)))
         elif code == -4:
-            (whole,) = source(1)
+            (size,) = source(1)
             parts = [next(waiting, -2), next(waiting, -2)]
             if min(parts) < -1 or parts == [-1, -1] or 0 in parts:
                 raise ArgumentError(f"{text}expected two lengths beside -4, at most one of them -1")
             known = prod(p for p in parts if p > 0)
-            if whole % known or (-1 not in parts and whole != known):
-                raise ArgumentError(f"{text}cannot split an axis of length {whole} into {tuple(parts)}")
-            new += [whole // known if p == -1 else p for p in parts]
+            if size % known or (-1 not in parts and size != known):
+                raise ArgumentError(f"{text}cannot split an axis of length {size} into {tuple(parts)}")
+            new += [size // known if p == -1 else p for p in parts]
         else:
             raise ArgumentError(f"{text}expected positive lengths or the codes 0, -1, -2, -3, -4")
     if new.count(-1) > 1:

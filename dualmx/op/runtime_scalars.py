@@ -90,7 +90,7 @@ def survives_float32(number: float, dtype: np.dtype) -> bool:
     return inside and int(np.float32(number)) == int(number)
 
 
-def scalar_fits(whole_numbers: bool = True) -> IsExact:
+def scalar_fits(integers: bool = True) -> IsExact:
     """Return what says whether the parameter `scalar`, cast to the dtype of the data, can travel.
 
     Args:
@@ -100,7 +100,7 @@ def scalar_fits(whole_numbers: bool = True) -> IsExact:
     def fits(params: Params, shape: tuple[int, ...], dtype: np.dtype) -> bool:
         scalar = params["scalar"]
         if dtype.kind in "iu":
-            return whole_numbers and params.get("is_int", True) and survives_float32(scalar, dtype)
+            return integers and params.get("is_int", True) and survives_float32(scalar, dtype)
         return is_float(dtype) and faithful(scalar, dtype)
 
     return fits

@@ -93,8 +93,8 @@ def typed_scalar(name: str, data: jax.Array, scalar: float) -> np.ndarray:
         raise ArgumentError(f"{name}: scalar={scalar}: no {dtype.name} has this value; cast the array with .astype()")
     if dtype == np.bool_:
         return np.asarray(scalar != 0)
-    whole = int(scalar) % (1 << 8 * dtype.itemsize)
-    return np.asarray(whole, f"uint{8 * dtype.itemsize}").astype(dtype)
+    bits = int(scalar) % (1 << 8 * dtype.itemsize)
+    return np.asarray(bits, f"uint{8 * dtype.itemsize}").astype(dtype)
 
 
 def need_float(name: str, **inputs: jax.Array) -> None:

@@ -40,19 +40,19 @@ class Codec(NamedTuple):
     threshold: float
 
     @classmethod
-    def from_meta(cls, told: tuple[str, float] | None) -> Codec | None:
+    def from_meta(cls, meta: tuple[str, float] | None) -> Codec | None:
         """Return the codec that a message names, None if it names none.
 
         Raises:
             FormatError: something else.
         """
-        if told is None:
+        if meta is None:
             return None
-        if told[0] not in CODECS:
-            raise FormatError(f"code={told!r}: expected one of {', '.join(CODECS)} and a threshold")
-        if told[0] == "2bit" and not told[1] > 0:
-            raise FormatError(f"code={told!r}: expected a threshold above 0")
-        return cls(*told)
+        if meta[0] not in CODECS:
+            raise FormatError(f"code={meta!r}: expected one of {', '.join(CODECS)} and a threshold")
+        if meta[0] == "2bit" and not meta[1] > 0:
+            raise FormatError(f"code={meta!r}: expected a threshold above 0")
+        return cls(*meta)
 
     def size(self, n: int) -> int:
         """Bytes of `n` packed values."""

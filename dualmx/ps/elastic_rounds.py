@@ -177,7 +177,7 @@ class _GroupRequest(NamedTuple):
     request: Request
     address: dict[str, Any]
     since: float
-    patience: float  # 0 for no limit
+    timeout: float  # 0 for no limit
 
 
 class GroupFormation:
@@ -206,14 +206,14 @@ class GroupFormation:
         self.members: list[int] = []
         self._waiting: dict[int, _GroupRequest] = {}
         self._answers: list[tuple[Request, dict[str, Any]]] = []
-        self._told = 0.0
+        self._logged_at = 0.0
 
     def request_group(
-        self, rank: int, number: int, address: dict[str, Any], request: Request, patience: float = 0.0
+        self, rank: int, number: int, address: dict[str, Any], request: Request, timeout: float = 0.0
     ) -> bool:
         """Record that worker `rank` at `address` leaves group `number`; return whether a newcomer has a place."""
         self.number = max(self.number, number)  # another scheduler may have formed it
-        self._waiting[rank] = _GroupRequest(request, address, time.monotonic(), patience)
+        self._waiting[rank] = _GroupRequest(request, address, time.monotonic(), timeout)
         return rank not in self.members and not 0 < self._most <= len(self.members)
 
     def try_form(self, present: Iterable[int], left: Iterable[int] = ()) -> None:
@@ -247,18 +247,18 @@ class GroupFormation:
     def pop_expired(self, now: float, present: Iterable[int]) -> list[tuple[Request, str]]:
         """Requests that have waited too long, and an error text for each; they are forgotten."""
         lacks, hasty = self._lacks(present), self._hasty(present)
-        expired = {r: a for r, a in hasty.items() if a.patience and now - a.since > a.patience}
+        expired = {r: a for r, a in hasty.items() if a.timeout and now - a.since > a.timeout}
         for rank in expired:
             del self._waiting[rank]
         text = "{} did not come to the next group within {:g} s (DUALMX_DIST_TIMEOUT)"
-        return [(a.request, text.format(lacks, a.patience)) for a in expired.values()]
+        return [(a.request, text.format(lacks, a.timeout)) for a in expired.values()]
 
     def wait_notices(self, now: float, present: Iterable[int]) -> list[tuple[int, str]]:
         """Return links of workers that have waited long, at intervals, and whom they wait for."""
         waiting = [a.request[0] for a in self._hasty(present).values() if now - a.since > WAIT_LOG_SECONDS]
-        if not waiting or now - self._told < WAIT_LOG_SECONDS:
+        if not waiting or now - self._logged_at < WAIT_LOG_SECONDS:
             return []
-        self._told = now
+        self._logged_at = now
         return [(link, self._lacks(present)) for link in waiting]
 
     def _hasty(self, present: Iterable[int]) -> dict[int, _GroupRequest]:

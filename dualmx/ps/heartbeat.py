@@ -51,7 +51,7 @@ class WorkerStatus:
     """A worker's status as its scheduler knows it."""
 
     def __init__(self) -> None:
-        self._heard = 0.0
+        self._last_seen = 0.0
         self._samples: deque[tuple[float, ...]] = deque()  # time at the worker, counts
         self._last: dict[str, Any] = {}
 
@@ -72,7 +72,7 @@ class WorkerStatus:
         if heartbeat.wait is not None:
             seconds, where, ranks = parse(WaitStatus, heartbeat.wait)
             wait = {"seconds": round(seconds, 3), "in": _printable(where), "for": ranks}
-        self._heard = time.monotonic()
+        self._last_seen = time.monotonic()
         if self._samples and sample < self._samples[-1]:
             self._samples.clear()  # of another process in this one's place
         self._samples.append(sample)
@@ -89,7 +89,7 @@ class WorkerStatus:
         first, last = self._samples[0], self._samples[-1]
         seconds = last[0] - first[0]
         speeds = [(b - a) / seconds if seconds > 0 else 0.0 for a, b in zip(first[1:], last[1:], strict=True)]
-        status = {"age": round(now - self._heard, 1)}
+        status = {"age": round(now - self._last_seen, 1)}
         for name, count, speed in zip(COUNTS, last[1:], speeds, strict=True):
             status |= {name: count, f"{name}_per_s": round(speed, 3)}
         return {**status, **self._last}

@@ -40,7 +40,7 @@ class Journal:
         rank: of the process.
         sync: wait until each record is on the disk, so that it outlives the host and not only the process.
         role: of the process.
-        patience: seconds to wait for room on a full disk, with calls of `meanwhile`.
+        timeout: seconds to wait for room on a full disk, with calls of `meanwhile`.
     """
 
     def __init__(
@@ -49,11 +49,11 @@ class Journal:
         rank: int,
         sync: bool = False,
         role: str = "server",
-        patience: float = 0.0,
+        timeout: float = 0.0,
         meanwhile: Callable[[], None] | None = None,
     ):
         self._folder, self._name, self._sync = Path(folder), f"{role}-{rank}", sync
-        self._patience, self._meanwhile = patience, meanwhile
+        self._timeout, self._meanwhile = timeout, meanwhile
         self._generation, self._size, self._limit = 0, 0, MIN_LOG_BYTES
         self._file = -1
 
@@ -116,13 +116,13 @@ class Journal:
 
         Those of earlier versions have no numbers, and no end but that of the file.
         """
-        end, is_whole = 0, False
+        end, is_complete = 0, False
         for count, (at, message) in enumerate(self._positions(path), 1):
             is_end = message.request == count and not message.meta
-            end, is_whole = at, is_end or not message.request
+            end, is_complete = at, is_end or not message.request
             if not is_end:
                 yield message
-        if not is_whole or end != path.stat().st_size:
+        if not is_complete or end != path.stat().st_size:
             raise self.content.error(f"damaged snapshot {path.name}", end)
 
     def append(self, meta: dict[str, Any], payload: Iterable[Any] = ()) -> bool:
@@ -146,7 +146,7 @@ class Journal:
         return size
 
     def _wait_for_room(self, write: Callable[[], int]) -> int:
-        """Call `append` until it has room, or patience ends."""
+        """Call `append` until it has room, or timeout ends."""
         began = reported = 0.0
         while True:
             try:
@@ -155,13 +155,13 @@ class Journal:
                 now = time.monotonic()
                 began = began or now
                 where = f"DUALMX_JOURNAL={str(self._folder)!r}: {e.strerror or e}"
-                if e.errno not in FULL or now - began > self._patience:
+                if e.errno not in FULL or now - began > self._timeout:
                     raise JournalError(
                         f"{where}; nothing that was promised is lost: make room, and start again"
                     ) from None
                 if not reported or now - reported > REPORT:
                     reported = now
-                    _log.warning("%s: %s; waiting for room, for %g s at most", self._name, where, self._patience)
+                    _log.warning("%s: %s; waiting for room, for %g s at most", self._name, where, self._timeout)
             if self._meanwhile is not None:
                 self._meanwhile()
             time.sleep(PAUSE)

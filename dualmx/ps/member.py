@@ -53,8 +53,14 @@ class Member:
         skipped: barriers without a name before which nothing is pushed, which it left out; -1 while that is not known.
     """
 
-    def __init__(self, link: int, request: int, role: str, wish: int, life: int, address: dict[str, Any]):
-        self.link, self.request, self.role, self.requested_rank, self.address = link, request, role, wish, address
+    def __init__(self, link: int, request: int, role: str, wanted_rank: int, life: int, address: dict[str, Any]):
+        self.link, self.request, self.role, self.requested_rank, self.address = (
+            link,
+            request,
+            role,
+            wanted_rank,
+            address,
+        )
         self.incarnation = life
         self.requests: list[int] = []
         self.back = self.early = self.parted = False

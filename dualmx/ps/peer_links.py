@@ -128,7 +128,7 @@ class PeerLinks:
         return True
 
     def _has_early_messages(self, link: int) -> bool:
-        return any(link == heard for heard, _ in self._early_messages)
+        return any(link == sender for sender, _ in self._early_messages)
 
     def _linked(self, rank: int, link: int) -> None:
         with self.changed:

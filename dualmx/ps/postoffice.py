@@ -203,11 +203,11 @@ class Postoffice:
         self.on_member_dead("scheduler", 0, text, True)
         self._customer.fail_peer(self._scheduler, text)
 
-    def _send_leave(self, patience: float, newest: int | None = None) -> Message | None:
+    def _send_leave(self, timeout: float, newest: int | None = None) -> Message | None:
         """Say goodbye to the scheduler, which has logged it when this returns, unless it is gone for good.
 
         Args:
-            patience: seconds for a scheduler that is started again at this moment.
+            timeout: seconds for a scheduler that is started again at this moment.
             newest: the greatest rank of a worker that a server knows.
 
         Returns:
@@ -215,7 +215,7 @@ class Postoffice:
         """
         ticket = self._customer.send_request(self._scheduler, "leaving the job", header(protocol.Leave(newest)))
         try:
-            reply = self._customer.wait([ticket], patience)[0]
+            reply = self._customer.wait([ticket], timeout)[0]
         except MXNetError as e:
             _log.info("%s %d: %s", self.job.role, self.rank, e)
             return None

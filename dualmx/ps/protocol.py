@@ -194,10 +194,10 @@ Change = tuple[int, list[int], list[int], list[int]]  # batch, ranks that joined
 
 
 class Register(NamedTuple):
-    """A process wants to be a member, with the rank `wish` if it can; `life` tells it from others of its rank."""
+    """A process wants to be a member, of rank `wanted_rank` if it can; `life` tells it from others of its rank."""
 
     role: str
-    wish: int
+    wanted_rank: int
     life: int
     workers: int
     servers: int
@@ -250,11 +250,11 @@ class AddressRequest(NamedTuple):
 
 
 class GroupRequest(NamedTuple):
-    """A worker of an elastic job leaves a group, and asks for the next one for `patience` seconds."""
+    """A worker of an elastic job leaves a group, and asks for the next one for `timeout` seconds."""
 
     group: int
     address: Address
-    patience: int | float
+    timeout: int | float
 
 
 class CoordinatorRequest(NamedTuple):
@@ -633,7 +633,7 @@ class StoreRecord(NamedTuple):
     """A store: whether keys are in one piece, one-time preparations by rank, the last batch."""
 
     store: int
-    whole: bool
+    is_unsliced: bool
     steps: list[tuple[Rank, int]]
     batch: int
 

@@ -106,11 +106,11 @@ class Scheduler:
             protocol.Leave: lambda link, request, leave: self._reply(link, request, self._stays_or_leaves(link, leave)),
         }
 
-    def restore(self, patience: float) -> bool:
+    def restore(self, timeout: float) -> bool:
         """Read the journal, and be where the scheduler that wrote it was; whether there was one.
 
         Args:
-            patience: seconds that its members have to connect to this one.
+            timeout: seconds that its members have to connect to this one.
 
         Raises:
             MXNetError: the journal is that of another job.
@@ -119,7 +119,7 @@ class Scheduler:
         now = time.monotonic()
         for member in self._members.values():
             if member.present or self._policy[member.role] == "wait" and member.state == MemberState.DEAD:
-                member.state, member.since, member.grace_seconds = MemberState.LOST, now, patience
+                member.state, member.since, member.grace_seconds = MemberState.LOST, now, timeout
                 member.end_reason = member.end_reason or "it did not connect to the scheduler after its restart"
         if not self._ledger.all_joined:
             self._ledger.log_job()
@@ -227,7 +227,7 @@ class Scheduler:
         if known is not None:
             self._reregister(known, link, request)
             return
-        member = Member(link, request, role, asked.wish, asked.life, asked.address)
+        member = Member(link, request, role, asked.wanted_rank, asked.life, asked.address)
         if self._ledger.all_joined:
             if role == "worker" and self._attendance is not None:
                 self._add_worker(member)
@@ -477,7 +477,7 @@ class Scheduler:
         member = self._worker(link, "form groups")
         if self._assembly is None:
             raise MXNetError("only the workers of an elastic job form groups anew")
-        if self._assembly.request_group(member.rank, asked.group, asked.address, (link, request), asked.patience):
+        if self._assembly.request_group(member.rank, asked.group, asked.address, (link, request), asked.timeout):
             self._notify(member, MemberEvent.ASKS, f"{member.name} wants to take part")
         self._settle_assembly()
 
@@ -726,9 +726,9 @@ def start_scheduler(job: Job, coordinator: Callable[[int], str] | None = None) -
     return serve
 
 
-def _listen(van: SocketVan, job: Job, patience: float) -> None:
+def _listen(van: SocketVan, job: Job, timeout: float) -> None:
     """Listen where all others know this process, once that is free: the system may have used the port meanwhile."""
-    until = time.monotonic() + patience
+    until = time.monotonic() + timeout
     while True:
         try:
             van.listen(job.bind_host(job.uri), job.port)

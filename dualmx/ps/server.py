@@ -266,8 +266,8 @@ class KVServer:
         """Do what must not be repeated when its reply was lost."""
         client, op = self.clients[rank], message.meta[OP]
         if message.request in client.completed_ids:
-            again = self._resume_info(rank, record.store, message) if isinstance(record, Open) else {}
-            self._reply(link, message.request, again)
+            resumed = self._resume_info(rank, record.store, message) if isinstance(record, Open) else {}
+            self._reply(link, message.request, resumed)
             return
         meta, payload = self._apply_change(rank, record, message)
         if op != "states":  # which can be told again
@@ -386,7 +386,7 @@ class KVServer:
         for shard in store.shards.values():
             turn = shard.completed_round if store.sync else shard.last_push_of.get(rank, 0)
             rounds[shard.key] = min(rounds.get(shard.key, 1 << 62), turn)
-        return {"whole": store.unsliced, "rounds": [[k, t] for k, t in rounds.items()]}
+        return {"is_unsliced": store.unsliced, "rounds": [[k, t] for k, t in rounds.items()]}
 
     # -- what outlives the server
 
@@ -438,9 +438,9 @@ class KVServer:
                     client.note(life, number)
             case RemovalRecord(rank, text):
                 self.exclude(rank, text)
-            case StoreRecord(number, whole, steps, batch):
+            case StoreRecord(number, is_unsliced, steps, batch):
                 store = self._store(number)
-                store.unsliced, store.setup_steps = whole, dict(steps)
+                store.unsliced, store.setup_steps = is_unsliced, dict(steps)
                 if isinstance(store, ElasticStore):
                     store.batch = batch
             case ShardRecord():

@@ -158,10 +158,10 @@ class ServerNode(Postoffice):
         if sure and not waits:
             self._give_up(rank, reason)
         elif rank not in self._unreachable:
-            patience = self.job.restart_timeout if waits else self.reconnect_seconds
+            timeout = self.job.restart_timeout if waits else self.reconnect_seconds
             if not waits and ("scheduler", 0) in self.dead_peers:  # which would tell if it saw the worker go as well
-                patience = RECONNECT_SECONDS
-            self._unreachable[rank] = (time.monotonic() + patience, reason)
+                timeout = RECONNECT_SECONDS
+            self._unreachable[rank] = (time.monotonic() + timeout, reason)
             if waits:
                 _log.warning("server %d: %s; waiting for its return", self.rank, reason)
 
@@ -259,13 +259,13 @@ class ServerNode(Postoffice):
 
     def _expect_all(self) -> None:
         """After a restart, expect all workers to reconnect, except those that have left meanwhile."""
-        patience = (
+        timeout = (
             self.job.restart_timeout if self.job.on_worker_death == "wait" else max(self.job.heartbeat_timeout, 2.0)
         )
         for rank in sorted(self.kv.workers):
             if rank in self.live_workers:
                 why = f"worker {rank} did not connect to server {self.rank} after its restart"
-                self._unreachable[rank] = (time.monotonic() + patience, why)
+                self._unreachable[rank] = (time.monotonic() + timeout, why)
             else:
                 self.kv.fail_worker(rank, f"worker {rank} has left the job", left=True)
 

@@ -77,7 +77,7 @@ class OpenFuture:
         together = max(found.values(), default=0) - least <= 1
         for key, turn in found.items():
             self._worker._resumed[self._store, key] = least if together else turn
-        return least, any(r.meta.get("whole") is True for r in replies)
+        return least, any(r.meta.get("is_unsliced") is True for r in replies)
 
 
 class PushFuture:
@@ -102,10 +102,15 @@ class PullFuture:
     """The future of pulled values."""
 
     def __init__(
-        self, worker: KVWorker, store: int, tickets: list[Request], parts: Sequence[Any], wholes: dict[Key, np.ndarray]
+        self,
+        worker: KVWorker,
+        store: int,
+        tickets: list[Request],
+        parts: Sequence[Any],
+        unsliced: dict[Key, np.ndarray],
     ):
         self._worker, self._store = worker, store
-        self.tickets, self._assembled = tickets, wholes
+        self.tickets, self._assembled = tickets, unsliced
         self._asked = [[(part[0], part[1]) for part in asked] for _, asked, _, _ in parts]
         self._where: dict[Key, list[tuple[int, int]]] = {}  # tickets that have slices of a key, and which
         for i, asked in enumerate(self._asked):
@@ -148,21 +153,21 @@ class PullFuture:
             if i not in self._received:
                 self._take(i)
             return np.frombuffer(self._pieces.pop((key, number)), known.dtype).reshape(known.shape)
-        whole, loose = self._assembled.pop(key, None), {}
+        assembled, loose = self._assembled.pop(key, None), {}
         for i, number in self._where[key]:
             if i not in self._received:
                 self._take(i)
             if (key, number) in self._pieces:  # it was not received into its place
                 loose[number] = self._pieces.pop((key, number))
-        if whole is None:
+        if assembled is None:
             joined = self._worker.joined([loose[s.number] for s in known.slices])
             if joined is not None:
                 return joined.view(known.dtype).reshape(known.shape)
-            whole = self._worker.take(math.prod(known.shape) * known.dtype.itemsize).view(known.dtype)
+            assembled = self._worker.take(math.prod(known.shape) * known.dtype.itemsize).view(known.dtype)
         for number, piece in loose.items():
             s = known.slices[number]
-            whole[s.start : s.stop] = np.frombuffer(piece, known.dtype)
-        return whole.reshape(known.shape)
+            assembled[s.start : s.stop] = np.frombuffer(piece, known.dtype)
+        return assembled.reshape(known.shape)
 
     def values(self) -> dict[Key, np.ndarray]:
         """Wait for all arrays; see `value`."""
@@ -270,11 +275,11 @@ class KVWorker:
     # -- keys
 
     def register_key(
-        self, store: int, key: Key, shape: tuple[int, ...], dtype: np.dtype, whole: bool = False
+        self, store: int, key: Key, shape: tuple[int, ...], dtype: np.dtype, is_unsliced: bool = False
     ) -> KeyInfo:
         """Note a key and decide where its slices are; the same on every worker."""
         width = math.prod(shape[1:])
-        slices = slice_key(key, math.prod(shape), dtype.itemsize, len(self.servers), self._bound, whole, width)
+        slices = slice_key(key, math.prod(shape), dtype.itemsize, len(self.servers), self._bound, is_unsliced, width)
         if any((s.stop - s.start) * dtype.itemsize > MAX_PAYLOAD for s in slices):
             raise MXNetError(
                 f"key {key!r}: {dtype.name}{list(shape)} is kept in one piece, as its optimizer needs, and "
@@ -387,7 +392,7 @@ class KVWorker:
                     return
                 batches.queued.requests = batches.send()
                 if push.op is PushOp.PUSHPULL:
-                    pulled = PullFuture(self, push.store, batches.queued.requests, batches.parts, batches.wholes)
+                    pulled = PullFuture(self, push.store, batches.queued.requests, batches.parts, batches.unsliced)
                     for key in batches.keys:
                         self._prefetched[push.store, key] = pulled
 
@@ -443,7 +448,7 @@ class KVWorker:
             for s in known.slices:
                 size = (s.stop - s.start) * known.dtype.itemsize
                 sent.add(s.server, [key, s.number, self.last_round(store, key)], None, size)
-        return PullFuture(self, store, sent.send(), sent.parts, sent.wholes)
+        return PullFuture(self, store, sent.send(), sent.parts, sent.unsliced)
 
     def pull_prefetched(
         self, store: int, keys: Sequence[Key], ahead: bool, priority: int = 0
@@ -497,7 +502,7 @@ class KVWorker:
         Attributes:
             record: what is sent but for its parts.
             priority: of the parts that come next; None for messages that keep their place.
-            wholes: arrays whose slices come from several servers, each of which is received where it belongs.
+            unsliced: arrays whose slices come from several servers, each of which is received where it belongs.
         """
 
         LIMIT = 4 << 20  # bytes; one is summed and updated while the next is on its way
@@ -512,7 +517,7 @@ class KVWorker:
             self.size = 0
             self._open: dict[int, int] = {}
             self.parts: list[tuple[int, list[Any], list[Any], int]] = []
-            self.wholes: dict[Key, np.ndarray] = {}
+            self.unsliced: dict[Key, np.ndarray] = {}
 
         def wait_with(self, server: int, part: list[Any], data: Any, key: Key) -> None:
             """As `add`, when all are there, in the order of their priorities."""
@@ -549,11 +554,11 @@ class KVWorker:
         def _place(self, key: Key, number: int) -> np.ndarray:
             """Memory of a slice, as bytes, within that of its array."""
             known = self._worker.keys[self.record.store, key]
-            if key not in self.wholes:
+            if key not in self.unsliced:
                 nbytes = math.prod(known.shape) * known.dtype.itemsize
-                self.wholes[key] = self._worker.take(nbytes).view(known.dtype)
+                self.unsliced[key] = self._worker.take(nbytes).view(known.dtype)
             s = known.slices[number]
-            return self.wholes[key][s.start : s.stop].view(np.uint8)
+            return self.unsliced[key][s.start : s.stop].view(np.uint8)
 
         def _room(self, at: int) -> int:
             return self.MOST if self.parts[at][3] < self.LIMIT else self.LIMIT

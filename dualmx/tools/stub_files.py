@@ -313,9 +313,9 @@ def np_stub() -> tuple[str, list[str]]:
             continue
         if isinstance(value, ModuleType):
             if value.__name__ == f"{np.__name__}.{name}":
-                beside = hasattr(value, "__file__")
-                (by_hand if beside else declared).append(
-                    f"from . import {name} as {name}" if beside else f"{name}: ModuleType\n"
+                is_file = hasattr(value, "__file__")
+                (by_hand if is_file else declared).append(
+                    f"from . import {name} as {name}" if is_file else f"{name}: ModuleType\n"
                 )
         elif source.startswith(f"{np.__name__}."):
             by_hand.append(f"from .{source.rpartition('.')[2]} import {value.__name__} as {name}")
@@ -336,8 +336,8 @@ def imports(body: str, own: Iterable[str], by_hand: list[str]) -> str:
         if used:
             (local if source.startswith(".") else standard).append(f"from {source} import {', '.join(used)}")
     third = [line for name, line in _THIRD_PARTY if re.search(rf"\b{name}\.", body)]
-    beside = [line for line in own if re.search(rf"\b{line.rpartition(' ')[2]}\b", body)]
-    blocks = ["\n".join(b) for b in (standard, third, [*local, *by_hand, *sorted(beside)]) if b]
+    named = [line for line in own if re.search(rf"\b{line.rpartition(' ')[2]}\b", body)]
+    blocks = ["\n".join(b) for b in (standard, third, [*local, *by_hand, *sorted(named)]) if b]
     return "\n\n".join(blocks) + "\n"
 
 

@@ -48,9 +48,9 @@ for step in range(args.steps):
 
 params = net.collect_params().values()
 held = [p.data() for p in params], [p.grad() for p in params], trainer.updaters[0].states
-whole = 3 * sum(np.prod(p.shape) * 4 for p in params) / 2**20
+total = 3 * sum(np.prod(p.shape) * 4 for p in params) / 2**20
 parts = {device: n / 2**20 for device, n in mx.parallel.device_bytes(held).items()}
-print(f"parameters, gradients and momenta: {whole:.1f} MiB; on each device")
+print(f"parameters, gradients and momenta: {total:.1f} MiB; on each device")
 for device, part in parts.items():
     print(f"  {device}: {part:.1f} MiB of {args.budget:.1f} MiB")
-assert max(parts.values()) <= args.budget < whole
+assert max(parts.values()) <= args.budget < total

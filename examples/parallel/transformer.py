@@ -51,7 +51,7 @@ for step in range(args.steps):
 params = net.collect_params().values()
 weights = mx.parallel.device_bytes([p.data() for p in params])
 states = mx.parallel.device_bytes(trainer.updaters[0].states)
-whole = sum(np.prod(p.shape) * 4 for p in params)
-print(f"whole: {whole / 1024:.0f} KiB of parameters, {2 * whole / 1024:.0f} KiB of states; on each device")
+total = sum(np.prod(p.shape) * 4 for p in params)
+print(f"whole: {total / 1024:.0f} KiB of parameters, {2 * total / 1024:.0f} KiB of states; on each device")
 for device in weights:
     print(f"  {device}: {weights[device] / 1024:.0f} KiB, {states[device] / 1024:.0f} KiB")

@@ -656,7 +656,7 @@ def rejournaled(rng: Random, data: bytes, others: Sequence[bytes]) -> bytes:
     start = _packed(NOTICE, 0, {**REQUESTS[0][0], "by": [0, 5, 1]}, b"")
     some = [*((dict(m, by=[0, 5, 2]), p) for m, p in REQUESTS[:12]), ({"op": "answered", "rank": 0, "life": 1, "numbers": [3]}, b""),
             ({"op": "exclude", "rank": 0, "text": "gone"}, b""),
-            ({"op": "prepared", "store": 0, "whole": True, "steps": [[0, 1]], "batch": 0}, b"")]  # fmt: skip
+            ({"op": "prepared", "store": 0, "is_unsliced": True, "steps": [[0, 1]], "batch": 0}, b"")]  # fmt: skip
     meta, payload = rng.choice(some)
     told = mutate.restructured(rng, meta)
     try:

@@ -144,7 +144,15 @@ def begun(folder: Path | None) -> Scheduler:
     scheduler = Scheduler(net.van(), 1, 1, {"worker": "wait", "server": "wait"}, journal=journal)
     if not scheduler.restore(60.0):
         for link, role in ((1, "worker"), (2, "server")):
-            meta = {"op": "register", "role": role, "wish": 0, "life": 7, "workers": 1, "servers": 1, "address": {}}
+            meta = {
+                "op": "register",
+                "role": role,
+                "wanted_rank": 0,
+                "life": 7,
+                "workers": 1,
+                "servers": 1,
+                "address": {},
+            }
             scheduler.on_message(link, Message(1, 1, meta))
     return scheduler
 

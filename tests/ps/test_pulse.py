@@ -177,7 +177,7 @@ def test_the_scheduler_takes_pulses_of_its_members_only() -> None:
         worker.start()
         link = worker.connect(van.listen("127.0.0.1", port), 5.0)
         worker.send(link, told(0.0, 5))
-        address = {"op": "register", "role": "worker", "wish": 0, "life": 1, "workers": 1, "servers": 0}
+        address = {"op": "register", "role": "worker", "wanted_rank": 0, "life": 1, "workers": 1, "servers": 0}
         worker.send(link, Message(1, 1, {**address, "address": {"host": "h"}}))
         worker.send(link, told(1.0, 10, figures={"loss": 0.5}))
         worker.send(link, told(3.0, 20, figures={"loss": 0.25}, wait={"seconds": 2.0, "in": "x", "for": [7]}))

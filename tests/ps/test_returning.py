@@ -82,7 +82,7 @@ class Office:
     def register(self, link: int, role: str, rank: int, life: int, port: int = 0) -> int:
         """Ask for a place."""
         return self.ask(
-            link, "register", role=role, wish=rank, life=life, workers=2, servers=1, address={"port": port}
+            link, "register", role=role, wanted_rank=rank, life=life, workers=2, servers=1, address={"port": port}
         )  # fmt: skip
 
     def answer(self, number: int) -> Message | None:
@@ -513,7 +513,7 @@ def test_a_push_of_a_round_that_is_not_over_is_made_again(monkeypatch: pytest.Mo
 
 def _remembered(self: KVServer, rank: int, number: int, message: Message) -> dict[str, Any]:
     slices: list[Shard] = list(self.stores[number].shards.values())
-    return {"whole": False, "rounds": [[h.key, h.last_round_of(rank)] for h in slices]}
+    return {"is_unsliced": False, "rounds": [[h.key, h.last_round_of(rank)] for h in slices]}
 
 
 @pytest.mark.parametrize("kind", ["2bit", "1bit", "fp16"])
@@ -565,7 +565,7 @@ def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(os, "writev", writev)
     meanwhile: list[int] = []
-    first = Journal(tmp_path, 0, patience=9.0, meanwhile=lambda: meanwhile.append(1))
+    first = Journal(tmp_path, 0, timeout=9.0, meanwhile=lambda: meanwhile.append(1))
     assert list(first.replay()) == []
     for i in range(3):
         full[0] = 6 * (i == 1)
@@ -575,7 +575,7 @@ def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     full[0] = 1
     first.snapshot([({"op": "n", "i": 9}, [])])  # there is none of it
     assert [m.meta["i"] for m in Journal(tmp_path, 0).replay()] == [0, 1, 2]
-    first._patience, full[0] = 0.0, 1 << 30
+    first._timeout, full[0] = 0.0, 1 << 30
     with pytest.raises(JournalError, match=r"DUALMX_JOURNAL=.*No space left on device; .*make room"):
         first.append({"op": "n", "i": 3})
     assert [m.meta["i"] for m in Journal(tmp_path, 0).replay()] == [0, 1, 2]

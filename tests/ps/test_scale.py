@@ -161,7 +161,15 @@ def _scheduler(policy: str) -> tuple[Scheduler, Encoding]:
 
 
 def _register(scheduler: Scheduler, link: int) -> None:
-    meta = {"op": "register", "role": "worker", "wish": link, "life": link, "workers": 2, "servers": 0, "address": {}}
+    meta = {
+        "op": "register",
+        "role": "worker",
+        "wanted_rank": link,
+        "life": link,
+        "workers": 2,
+        "servers": 0,
+        "address": {},
+    }
     scheduler.on_message(link, Message(REQUEST, 1, meta))
 
 

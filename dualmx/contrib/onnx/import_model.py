@@ -86,9 +86,9 @@ def _read(model: Any) -> tuple[Symbol, dict[str, np.ndarray], list[str]]:
             raise MXNetError(f"import_model: node {name!r} has {len(node.output)} outputs: expected {len(found)}")
         reader.symbols.update(zip(node.output, found, strict=False))
     heads = [reader.symbol(o.name) for o in graph.output]
-    whole = Group(heads) if len(heads) > 1 else heads[0]
-    needed = set(whole.list_inputs())
-    return whole, {n: v for n, v in reader.values.items() if n in needed}, inputs
+    net = Group(heads) if len(heads) > 1 else heads[0]
+    needed = set(net.list_inputs())
+    return net, {n: v for n, v in reader.values.items() if n in needed}, inputs
 
 
 def import_to_gluon(model_file: str | os.PathLike[str], ctx: Context | None = None) -> SymbolBlock:

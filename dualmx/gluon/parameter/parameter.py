@@ -406,8 +406,8 @@ class Parameter:
             raise DeferredInitializationError(f"Parameter {self.name!r} {REMEDY_DEFERRED.format(shape=self._shape)}")
         # With several contexts the first one must not get a program of its own by it.
         mesh = contexts[0]
-        alike = rng_streams.derived_from(cpu(), mesh) if isinstance(mesh, Mesh) and mesh.remote else nullcontext()
-        with autograd.pause(), isolated_traces() if len(contexts) > 1 else nullcontext(), alike:
+        streams = rng_streams.derived_from(cpu(), mesh) if isinstance(mesh, Mesh) and mesh.remote else nullcontext()
+        with autograd.pause(), isolated_traces() if len(contexts) > 1 else nullcontext(), streams:
             if data is None:
                 # A parameter that is cut over a mesh may be too large for one of its devices.
                 first = contexts[0] if contexts[0].mesh is None else cpu()

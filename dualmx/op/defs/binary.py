@@ -534,6 +534,6 @@ def _npi_rtrue_divide_scalar(data: Tensor, *, scalar: float = 1.0, is_int: bool 
     return jnp.asarray(typed_scalar("_npi_rtrue_divide_scalar", x, scalar)) / x
 
 
-_real = scalar_fits(whole_numbers=False)
+_real = scalar_fits(integers=False)
 define_runtime_form(_npi_true_divide_scalar, "scalar", fits=_real, body=at_runtime(divide))
 define_runtime_form(_npi_rtrue_divide_scalar, "scalar", fits=_real, body=at_runtime(_swapped(divide)))

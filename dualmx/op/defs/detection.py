@@ -302,7 +302,7 @@ def multi_box_target(
     anchor, label, cls_pred = map(lax.stop_gradient, (anchor, label, cls_pred))
     boxes, count = anchor[0], anchor.shape[1]
     place = to_center(boxes)
-    spread = jnp.asarray(variances, anchor.dtype)
+    scale = jnp.asarray(variances, anchor.dtype)
 
     def one(label: jax.Array, scores: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         real = jnp.cumprod(label[:, 0] != -1).astype(jnp.bool_)
@@ -321,7 +321,7 @@ def multi_box_target(
         classes = jnp.where(positive, label[thing, 0] + 1, jnp.where(negative, 0, ignore_label))
         classes = jnp.where(real[0], classes, ignore_label)
         mask = jnp.broadcast_to(positive[:, None], raw.shape)
-        return jnp.where(mask, raw / spread, 0).ravel(), mask.astype(anchor.dtype).ravel(), classes.astype(anchor.dtype)
+        return jnp.where(mask, raw / scale, 0).ravel(), mask.astype(anchor.dtype).ravel(), classes.astype(anchor.dtype)
 
     return jax.vmap(one)(label, cls_pred)
 
@@ -357,12 +357,12 @@ def multi_box_detection(
     check_shape(name, "anchor", anchor.shape, (1, count, 4), "a box per anchor")
     cls_prob, loc_pred, anchor = map(lax.stop_gradient, (cls_prob, loc_pred, anchor))
     place = to_center(anchor[0])
-    spread = jnp.asarray(variances, anchor.dtype)
+    scale = jnp.asarray(variances, anchor.dtype)
     keeping = count if nms_topk <= 0 else min(nms_topk, count)
     at = jnp.arange(count, dtype=jnp.int32)
 
     def one(prob: jax.Array, moved: jax.Array) -> jax.Array:
-        moved = moved.reshape(count, 4) * spread
+        moved = moved.reshape(count, 4) * scale
         box = jnp.concatenate([moved[:, :2] * place[:, 2:] + place[:, :2], jnp.exp(moved[:, 2:]) * place[:, 2:]], 1)
         box = to_corner(box)
         box = jnp.clip(box, 0, 1) if clip else box

@@ -81,9 +81,9 @@ def rint(x: jax.Array) -> jax.Array:
 def log2(x: jax.Array) -> jax.Array:
     """Logarithm to base 2, whole for powers of 2: integers are cut, so that a bit less would be one less."""
     y = jnp.log2(x)
-    whole = jnp.round(y)
-    exact = jnp.isfinite(whole) & (jnp.power(jnp.asarray(2, x.dtype), whole) == x)
-    return y + lax.stop_gradient(jnp.where(exact, whole - y, jnp.zeros_like(y)))
+    rounded = jnp.round(y)
+    exact = jnp.isfinite(rounded) & (jnp.power(jnp.asarray(2, x.dtype), rounded) == x)
+    return y + lax.stop_gradient(jnp.where(exact, rounded - y, jnp.zeros_like(y)))
 
 
 def _floats_only(fn: Map) -> Map:
@@ -536,9 +536,9 @@ define_runtime_form(LeakyReLU, "slope", fits=_slope_fits)
 Test = Callable[[jax.Array], jax.Array]
 
 
-def _of_floats(test: Test, whole: bool) -> Test:
+def _of_floats(test: Test, of_integers: bool) -> Test:
     """A test of floating-point values; integers all answer `whole`."""
-    return lambda x: test(x) if is_float(np.dtype(x.dtype)) else jnp.full(x.shape, whole)
+    return lambda x: test(x) if is_float(np.dtype(x.dtype)) else jnp.full(x.shape, of_integers)
 
 
 TESTS: tuple[tuple[str, Test, str], ...] = (

@@ -72,16 +72,16 @@ def put_ranges(data: jax.Array, value: jax.Array, taken: Sequence[range]) -> jax
     back = [axis for axis, r in enumerate(taken) if r.step < 0 and len(r) > 1]
     value = lax.rev(value, back) if back else value
     low = [min(r[0], r[-1]) for r in taken]
-    spread = [abs(r.step) if len(r) > 1 else 1 for r in taken]
-    if any(s > 1 for s in spread):
-        box = [range(b, b + (len(r) - 1) * s + 1) for b, r, s in zip(low, taken, spread, strict=True)]
+    strides = [abs(r.step) if len(r) > 1 else 1 for r in taken]
+    if any(s > 1 for s in strides):
+        box = [range(b, b + (len(r) - 1) * s + 1) for b, r, s in zip(low, taken, strides, strict=True)]
         hit = jnp.ones((), jnp.bool_)
-        for axis, s in enumerate(spread):
+        for axis, s in enumerate(strides):
             if s > 1:
                 on = np.arange(len(box[axis])) % s == 0
                 hit = hit & on.reshape([-1 if i == axis else 1 for i in range(len(box))])
         zero = jnp.zeros((), value.dtype)
-        wide = lax.pad(value, zero, [(0, 0, s - 1) for s in spread])
+        wide = lax.pad(value, zero, [(0, 0, s - 1) for s in strides])
         value = jnp.where(hit, wide, take_ranges(data, box))
     if value.shape == data.shape:
         return value

@@ -536,8 +536,8 @@ def tensorsolve(a: Tensor, b: Tensor, *, a_axes: Axes = None) -> jax.Array:
 
 
 # MXNet's `flag`: which norm the text of `ord` in Python asked for.
-WHOLE, NUMBER, MATRIX, FROBENIUS, NUCLEAR = -2, -1, 0, 1, 2
-NORMS = {WHOLE: None, FROBENIUS: "fro", NUCLEAR: "nuc"}
+FLAT, NUMBER, MATRIX, FROBENIUS, NUCLEAR = -2, -1, 0, 1, 2
+NORMS = {FLAT: None, FROBENIUS: "fro", NUCLEAR: "nuc"}
 
 
 @op(name="_npi_norm", output_names=("output0",))

@@ -67,20 +67,20 @@ def _unslice(parts: list[jax.Array], shape: Sequence[int], win: Window) -> jax.A
             k = win.kernel[i]
             parts = [jnp.stack(parts[j : j + k], win.first + i + 1) for j in range(0, len(parts), k)]
         sizes = [o * k for o, k in zip(win.out, win.kernel, strict=True)]
-        whole = parts[0].reshape(*shape[: win.first], *sizes, *shape[win.first + n :])
+        joined = parts[0].reshape(*shape[: win.first], *sizes, *shape[win.first + n :])
         fit = [(0, 0, 0)] * len(shape)
         for i in range(n):
             at = win.first + i
             fit[at] = (-win.low[i], shape[at] + win.low[i] - sizes[i], 0)
-        return whole if not any(map(any, fit)) else lax.pad(whole, zero, fit)
+        return joined if not any(map(any, fit)) else lax.pad(joined, zero, fit)
     total = None
     for part, at in zip(parts, itertools.product(*map(range, win.kernel)), strict=True):
         fit = [(0, 0, 0)] * len(shape)
         for i, (a, o, s) in enumerate(zip(at, win.out, win.stride, strict=True)):
             axis = win.first + i
             fit[axis] = (a - win.low[i], shape[axis] + win.low[i] - a - (o - 1) * s - 1, s - 1)
-        spread = lax.pad(part, zero, fit)
-        total = spread if total is None else total + spread
+        padded = lax.pad(part, zero, fit)
+        total = padded if total is None else total + padded
     assert total is not None
     return total
 

@@ -72,8 +72,8 @@ def _negative_binomial(key: jax.Array, shape: Size, dtype: Any, k: Any, p: Any) 
 
 
 def _generalized(key: jax.Array, shape: Size, dtype: Any, mu: Any, alpha: Any) -> jax.Array:
-    spread = jnp.where(alpha > 0, alpha, 1)
-    mixed = _mixture(key, shape, dtype, 1 / spread, mu * spread)
+    divisor = jnp.where(alpha > 0, alpha, 1)
+    mixed = _mixture(key, shape, dtype, 1 / divisor, mu * divisor)
     return jnp.where(alpha > 0, mixed, _poisson(key, shape, dtype, mu))
 
 
@@ -198,9 +198,9 @@ def _register(stem: str, d: Distribution) -> None:
         values = [jax.lax.stop_gradient(given[n]) for n in arrays]
         if any(v.shape != values[0].shape for v in values):
             raise ArgumentError(f"{each}: {arrays} have different shapes {[list(v.shape) for v in values]}")
-        spread = [v.reshape(v.shape + (1,) * len(shape)) for v in values]
+        expanded = [v.reshape(v.shape + (1,) * len(shape)) for v in values]
         size = (*values[0].shape, *shape)
-        return _drawn(d, key, size, _real(each, dtype), [jnp.broadcast_to(v, size) for v in spread])
+        return _drawn(d, key, size, _real(each, dtype), [jnp.broadcast_to(v, size) for v in expanded])
 
     sized = {"shape": (Axes, None), "ctx": (Context, ""), "dtype": (OptDType, None)}
     raises = "Raises:\n        ArgumentError: a parameter or dtype out of range."
@@ -369,12 +369,12 @@ def _shape(name: str, values: tuple[jax.Array, ...], size: Axes, batch: bool = F
         common = jnp.broadcast_shapes(*shapes)
         if batch:
             return (*(size or ()), *common)
-        whole = common if size is None else jnp.broadcast_shapes(common, tuple(size))
+        full = common if size is None else jnp.broadcast_shapes(common, tuple(size))
     except ValueError:
         raise ArgumentError(f"{name}: shapes {shapes} and size={size} do not broadcast") from None
-    if size is not None and whole != tuple(size):
+    if size is not None and full != tuple(size):
         raise ArgumentError(f"{name}: size={size}: expected a shape that parameters {shapes} broadcast to")
-    return whole
+    return full
 
 
 def _define_numpy_sampler(

@@ -272,10 +272,10 @@ def argsort(data: Tensor, *, axis: int | None = -1, is_ascend: bool = True, dtyp
     return _order(source, at, source.shape[at], is_ascend).astype(dtype)
 
 
-Whole = int | None
+OptInt = int | None
 
 
-def _at(name: str, n: int, start: Whole, stop: Whole, step: Whole, int_ind: Whole, end: int) -> np.ndarray:
+def _at(name: str, n: int, start: OptInt, stop: OptInt, step: OptInt, int_ind: OptInt, end: int) -> np.ndarray:
     """The positions that an int or a slice names along an axis of length `n`."""
     if int_ind is None:
         return np.arange(n)[slice(start, stop, step)]
@@ -284,14 +284,14 @@ def _at(name: str, n: int, start: Whole, stop: Whole, step: Whole, int_ind: Whol
     return np.asarray(int_ind % n if int_ind < 0 else int_ind)
 
 
-def _flatten_for_edit(arr: jax.Array, axis: Whole) -> tuple[jax.Array, int]:
+def _flatten_for_edit(arr: jax.Array, axis: OptInt) -> tuple[jax.Array, int]:
     return (arr.reshape(-1), 0) if axis is None else (arr, one_axis(axis, arr.ndim))
 
 
 @op(dynamic=True)
 def _npi_delete(
-    arr: Tensor, obj: Annotated[UntypedTensor, OptionalTensor] = ABSENT, *, start: Whole = None, stop: Whole = None,
-    step: Whole = None, int_ind: Whole = None, axis: Whole = None,
+    arr: Tensor, obj: Annotated[UntypedTensor, OptionalTensor] = ABSENT, *, start: OptInt = None, stop: OptInt = None,
+    step: OptInt = None, int_ind: OptInt = None, axis: OptInt = None,
 ) -> jax.Array:  # fmt: skip
     """Leave out the positions `obj`, a slice, or one position along `axis`, or of the flattened array; at once."""
     arr, axis = _flatten_for_edit(arr, axis)
@@ -312,7 +312,7 @@ def _inserted(name: str, arr: jax.Array, at: np.ndarray, values: jax.Array, axis
         raise ArgumentError(f"{name}: values {values.shape} into {arr.shape}: {e}") from None
 
 
-def _insert(name: str, arr: jax.Array, values: jax.Array | None, val: float | None, axis: Whole, **place: Whole):
+def _insert(name: str, arr: jax.Array, values: jax.Array | None, val: float | None, axis: OptInt, **place: OptInt):
     arr, axis = _flatten_for_edit(arr, axis)
     if values is None and val is None:
         raise ArgumentError(f"{name}: val=None: expected a number, or an input with the values")
@@ -327,7 +327,7 @@ def _insert(name: str, arr: jax.Array, values: jax.Array | None, val: float | No
 @op()
 def _npi_insert_scalar(
     arr: Tensor, values: Annotated[UntypedTensor, OptionalTensor] = ABSENT, *, val: float | None = None,
-    start: Whole = None, stop: Whole = None, step: Whole = None, int_ind: Whole = None, axis: Whole = None,
+    start: OptInt = None, stop: OptInt = None, step: OptInt = None, int_ind: OptInt = None, axis: OptInt = None,
 ) -> jax.Array:  # fmt: skip
     """Insert `values`, or the number `val`, before position `int_ind` along `axis`, or of the flattened array."""
     if int_ind is None:
@@ -339,7 +339,7 @@ def _npi_insert_scalar(
 @op()
 def _npi_insert_slice(
     arr: Tensor, values: Annotated[UntypedTensor, OptionalTensor] = ABSENT, *, val: float | None = None,
-    start: Whole = None, stop: Whole = None, step: Whole = None, int_ind: Whole = None, axis: Whole = None,
+    start: OptInt = None, stop: OptInt = None, step: OptInt = None, int_ind: OptInt = None, axis: OptInt = None,
 ) -> jax.Array:  # fmt: skip
     """Insert `values`, or the number `val`, before each position of a slice along `axis`, or of the flattened array."""
     place = {"start": start, "stop": stop, "step": step, "int_ind": int_ind}
@@ -349,8 +349,8 @@ def _npi_insert_slice(
 @op(dynamic=True)
 def _npi_insert_tensor(
     arr: Tensor, values: UntypedTensor, obj: Annotated[UntypedTensor, OptionalTensor] = ABSENT, *,
-    val: float | None = None, start: Whole = None, stop: Whole = None, step: Whole = None, int_ind: Whole = None,
-    axis: Whole = None,
+    val: float | None = None, start: OptInt = None, stop: OptInt = None, step: OptInt = None, int_ind: OptInt = None,
+    axis: OptInt = None,
 ) -> jax.Array:  # fmt: skip
     """Insert `values` before the positions `obj` along `axis`, or of the flattened array; computed at once.
 
@@ -395,10 +395,10 @@ def _npi_boolean_mask_assign_tensor(
     behind = data.ndim - start_axis - mask.ndim
     value = value.reshape((1,) * (start_axis + 1 + behind - value.ndim) + value.shape)
     place = jnp.clip(jnp.cumsum((mask != 0).reshape(-1)) - 1, 0, value.shape[start_axis] - 1)
-    spread = jnp.take(value, place, axis=start_axis)
-    spread = spread.reshape(spread.shape[:start_axis] + mask.shape + spread.shape[start_axis + 1 :])
+    taken = jnp.take(value, place, axis=start_axis)
+    taken = taken.reshape(taken.shape[:start_axis] + mask.shape + taken.shape[start_axis + 1 :])
     try:
-        return jnp.where(chosen, jnp.broadcast_to(spread, data.shape), data)
+        return jnp.where(chosen, jnp.broadcast_to(taken, data.shape), data)
     except ValueError:
         raise ArgumentError(f"{name}: value {value.shape} does not fit data {data.shape}, mask {mask.shape}") from None
 

@@ -21,7 +21,7 @@ from ...core.open_files import limit, remedy
 from .handshake import Steps
 
 SECONDS = 5.0  # that a connection may be silent, and that its handshake may take
-PATIENCE = 0.25  # seconds that a handshake may take while others wait for theirs
+TIMEOUT_SECONDS = 0.25  # seconds that a handshake may take while others wait for theirs
 MOST = 1024  # connections that may wait
 BACKLOG = 4096
 BATCH = 64  # connections that are accepted in a row
@@ -188,7 +188,7 @@ class Admission:
             self._end(oldest, "said nothing, and others wait")
             return True
         oldest = next(iter(self._speaking), None)
-        if oldest is None or time.monotonic() - oldest.since < PATIENCE:
+        if oldest is None or time.monotonic() - oldest.since < TIMEOUT_SECONDS:
             return False
         self._end(oldest, "did not finish its handshake, and others wait")
         return True

@@ -284,15 +284,15 @@ _ROOM = memoryview(bytes(CACHE_LINE))
 
 def _align_parts(parts: list[memoryview]) -> tuple[list[memoryview], list[int]]:
     """Return parts with padding between those of odd sizes, and their sizes."""
-    lined: list[memoryview] = []
+    padded: list[memoryview] = []
     sizes = [0]
     for p in parts:
         if sizes[-1] % CACHE_LINE:
-            lined.append(_ROOM[: -sizes[-1] % CACHE_LINE])
+            padded.append(_ROOM[: -sizes[-1] % CACHE_LINE])
             sizes.append(0)
-        lined.append(p)
+        padded.append(p)
         sizes[-1] += p.nbytes
-    return lined, sizes
+    return padded, sizes
 
 
 def _encode_meta(message: Message, fast: bool, lend: ShareFn | None) -> tuple[int, bytes, list[memoryview], int]:
@@ -350,11 +350,11 @@ def encode_for_link(
     Raises:
         FormatError: larger than a frame may be.
     """
-    fast, parts, told = fast and xxhash is not None, message.payload, message.meta
+    fast, parts, given = fast and xxhash is not None, message.payload, message.meta
     size = memoryview(parts[0]).nbytes if len(parts) == 1 else sum([memoryview(p).nbytes for p in parts])
     if size >= MIN_SHARED_BYTES:
         return _large(message, fast, lend, late)
-    meta = told.text if type(told) is EncodedMeta else to_json(told).encode() if told else b""
+    meta = given.text if type(given) is EncodedMeta else to_json(given).encode() if given else b""
     if len(meta) > MAX_META:
         raise _too_large(meta, size)
     body, flags = b"".join((meta, *parts)), XXH3 if fast else 0
@@ -425,7 +425,7 @@ class Decoder:
     """Assembles frames from a stream: fill `buffer()`, then call `advance(n)` with the number of bytes.
 
     Args:
-        loans: memory that the sender shares, None for none.
+        remote: memory that the sender shares, None for none.
         take: returns memory for large payloads, or None; it is told the frame's kind and request, and how many bytes.
 
     Attributes:
@@ -433,9 +433,9 @@ class Decoder:
     """
 
     def __init__(
-        self, loans: RemoteArena | None = None, take: Callable[[int, int, int], np.ndarray | None] | None = None
+        self, remote: RemoteArena | None = None, take: Callable[[int, int, int], np.ndarray | None] | None = None
     ) -> None:
-        self.remote_arena, self._take = loans, take
+        self.remote_arena, self._take = remote, take
         self._head = bytearray(SIZE)
         self._forms: dict[bytes, HeaderTemplate] = {}
         self._restart()
@@ -495,15 +495,15 @@ class Decoder:
         if not self.idle or data.nbytes < SIZE:
             return None, 0
         fields = _checked(data[:SIZE])
-        _, _, kind, flags, request, middle, size, told, _ = fields
+        _, _, kind, flags, request, middle, size, expected, _ = fields
         middle += SIZE
         end = middle + size
         if data.nbytes < end or flags & TRAILING_CHECKSUM:
             return None, 0
         found = digest[flags & XXH3](data[SIZE:end])
         raw, payload = bytes(data[SIZE:middle]), memoryview(bytes(data[middle:end]))
-        if flags & (SHARED | ALIGNED) or found != told:
-            return self._message(fields, raw, payload, told, found), end
+        if flags & (SHARED | ALIGNED) or found != expected:
+            return self._message(fields, raw, payload, expected, found), end
         meta, form = self._parse_meta(raw) if raw else ({}, None)
         return Message(kind, request, meta, (payload,) if size else (), None, form, size), end
 
@@ -520,20 +520,20 @@ class Decoder:
 
     def _finish(self) -> Message:
         fields, meta, payload = self._fields, self._meta, self._target
-        told: int = fields[7]  # type: ignore[index]
+        expected: int = fields[7]  # type: ignore[index]
         if self._stage is Stage.TRAILER:
-            payload, told = self._payload, TRAILER.unpack(self._target)[0]
+            payload, expected = self._payload, TRAILER.unpack(self._target)[0]
         elif self._state is not None:
             self._update_checksum()
         found = None if self._state is None else self._state.intdigest()
         self._restart()
-        return self._message(fields, meta, payload, told, found)  # type: ignore[arg-type]
+        return self._message(fields, meta, payload, expected, found)  # type: ignore[arg-type]
 
     def _message(
-        self, fields: tuple[Any, ...], raw: bytes, payload: memoryview, told: int, found: int | None = None
+        self, fields: tuple[Any, ...], raw: bytes, payload: memoryview, expected: int, found: int | None = None
     ) -> Message:
         _, _, kind, flags, request, *_ = fields
-        if (checksum((raw, payload), flags & XXH3 != 0) if found is None else found) != told:
+        if (checksum((raw, payload), flags & XXH3 != 0) if found is None else found) != expected:
             raise FormatError("damaged frame: the content does not match its checksum")
         meta, form = self._parse_meta(raw) if raw else ({}, None)
         if flags & (SHARED | ALIGNED):

@@ -57,10 +57,10 @@ class Arena:
         os.ftruncate(self.fd, self._end)
         fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, _SHRINK)
         self._map = mmap.mmap(self.fd, self._end)
-        whole = np.frombuffer(self._map, np.uint8)
-        self._base = _address(whole)
-        self._returned = whole[:TABLE].view(np.uint32).reshape(BLOCKS, READERS)
-        self._lent = np.zeros((BLOCKS, READERS), np.uint32)
+        mapped = np.frombuffer(self._map, np.uint8)
+        self._base = _address(mapped)
+        self._returned = mapped[:TABLE].view(np.uint32).reshape(BLOCKS, READERS)
+        self._leased = np.zeros((BLOCKS, READERS), np.uint32)
         self._top, self._readers = TABLE, 0
         self._offsets: list[int] = []  # of the blocks, ascending
         self._sizes: list[int] = []
@@ -99,7 +99,7 @@ class Arena:
         resting = self._free.get(size, [])
         for at in range(len(resting) - 1, -1, -1):
             index = resting[at]
-            if self._returned[index].tobytes() == self._lent[index].tobytes():
+            if self._returned[index].tobytes() == self._leased[index].tobytes():
                 del resting[at]
                 return index
         return -1
@@ -119,8 +119,8 @@ class Arena:
     def share(self, parts: Sequence[memoryview], reader: int) -> list[int | SharedRegion]:
         """Let `reader` see the bytes of `parts`, which are copied together unless they are in blocks.
 
-        Returns where they are, in order: a loan for parts that lie one behind the other, or a number of bytes for parts
-        that are not lent, because they are few or there is no room.
+        Returns where they are, in order: a lease for parts that lie one behind the other, or a number of bytes for
+        parts that are not leased, because they are few or there is no room.
         """
         sources = [np.frombuffer(p, np.uint8) for p in parts]
         found = [self._place(_address(s) - self._base, s.size) for s in sources]
@@ -140,7 +140,7 @@ class Arena:
         with self._lock:
             for place in places:
                 if not isinstance(place, int):
-                    self._lent[place[0], reader] += np.uint32(1)
+                    self._leased[place[0], reader] += np.uint32(1)
         return places
 
     def _place(self, offset: int, nbytes: int) -> SharedRegion | None:
@@ -211,17 +211,17 @@ class RemoteArena:
         self._numbers = iter(range(1 << 62))
         self._owner = os.getpid()
 
-    def view(self, loan: Any) -> np.ndarray:
+    def view(self, lease: Any) -> np.ndarray:
         """Return the bytes of a region (n,); it is released when nothing refers to them any more.
 
         Raises:
             FormatError: not inside the arena.
         """
-        if not (isinstance(loan, list) and len(loan) == 3 and all(type(n) is int for n in loan)):
-            raise FormatError(f"shared memory {loan!r}: expected block, offset, bytes")
-        index, offset, nbytes = loan
+        if not (isinstance(lease, list) and len(lease) == 3 and all(type(n) is int for n in lease)):
+            raise FormatError(f"shared memory {lease!r}: expected block, offset, bytes")
+        index, offset, nbytes = lease
         if not (0 <= index < BLOCKS and nbytes > 0 and TABLE <= offset <= self._size - nbytes):
-            raise FormatError(f"shared memory {loan!r}: out of bounds")
+            raise FormatError(f"shared memory {lease!r}: out of bounds")
         seen = np.frombuffer(self._map, np.uint8, nbytes, offset)
         seen.flags.writeable = False
         number, at = next(self._numbers), index * READERS + self._reader
@@ -291,7 +291,7 @@ class _MappedRange:
 
 
 class _MappedView:
-    """What an array of a window keeps alive: the window, and the loans that it shows."""
+    """What an array of a window keeps alive: the window, and the leases that it shows."""
 
     def __init__(self, window: _MappedRange, pieces: Sequence[memoryview]):
         self._kept = (window, pieces)
@@ -313,16 +313,16 @@ class ContiguousMapper:
         Each of them fills whole pages, but for the end of the last one, and lies in the memory of one of the lenders.
         """
         places: list[Place] = []
-        lent: list[Place] = []
+        leased: list[Place] = []
         for piece in pieces:
             found = ((lender, at) for lender in lenders if (at := lender.offset(piece)) is not None)
             lender, at = next(found, (None, 0))
-            whole = piece.nbytes % PAGE == 0 or piece is pieces[-1]
-            if lender is None or at % PAGE or not whole:
+            fills_pages = piece.nbytes % PAGE == 0 or piece is pieces[-1]
+            if lender is None or at % PAGE or not fills_pages:
                 return None
             places.append((lender.file, at, piece.nbytes))
-            lent.append((lender.number, at, piece.nbytes))
-        key = tuple(lent)
+            leased.append((lender.number, at, piece.nbytes))
+        key = tuple(leased)
         with self._lock:
             window = self._windows.pop(key, None)
             if window is None:

@@ -299,15 +299,15 @@ class SocketVan(Van):
         return held is not None and held.share is not None and held.decoder.remote_arena is not None
 
     def map_contiguous(self, pieces: Sequence[memoryview]) -> np.ndarray | None:
-        lenders = [loans for k in list(self._links.values()) if (loans := k.decoder.remote_arena) is not None]
+        lenders = [remote for k in list(self._links.values()) if (remote := k.decoder.remote_arena) is not None]
         return self._windows.map(pieces, lenders) if sum(p.nbytes for p in pieces) >= MIN_MAPPED_BYTES else None
 
     def _join(self, sock: socket.socket, how: Callable[..., Steps[HandshakeResult]]) -> Steps[int]:
         """Shake hands by a socket, and return the new link's number."""
         met = yield from how(sock, self._secret, self._encryption)
-        lend, loans = yield from exchange_shared_memory(sock, self._arena)
+        lend, remote = yield from exchange_shared_memory(sock, self._arena)
         number = next(self._numbers)
-        decoder = Decoder(loans, partial(self._receive_buffer, number))
+        decoder = Decoder(remote, partial(self._receive_buffer, number))
         set_socket_options(sock, self._timeout)
         with self._lock:
             if self._closing is not None:

@@ -79,11 +79,11 @@ def exchange_shared_memory(
     try:
         if len(answer) != 4 or (struct.unpack("<i", answer)[0] >= 0) != (len(fds) == 1):
             raise HandshakeError("the other end did not say what memory it shares")
-        loans = RemoteArena(os.dup(fds[0]), struct.unpack("<i", answer)[0]) if fds else None
+        remote = RemoteArena(os.dup(fds[0]), struct.unpack("<i", answer)[0]) if fds else None
     finally:
         for fd in fds:
             os.close(fd)
-    return None if arena is None or reader < 0 else partial(arena.share, reader=reader), loans
+    return None if arena is None or reader < 0 else partial(arena.share, reader=reader), remote
 
 
 def set_socket_options(sock: socket.socket, timeout: float) -> None:

@@ -160,8 +160,8 @@ def dies_in_last_barrier() -> None:
 def dies_after_leaving() -> None:
     """Worker 1 dies when the scheduler knows that it has left."""
 
-    def farewell(original: Any, self: Postoffice, patience: float) -> None:
-        original(self, patience)
+    def farewell(original: Any, self: Postoffice, timeout: float) -> None:
+        original(self, timeout)
         if _is("1"):
             _die_once("left")
 

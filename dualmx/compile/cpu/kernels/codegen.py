@@ -467,8 +467,8 @@ def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
         p["start_indices"], p["limit_indices"], p["strides"] or (1,) * len(shape), shape, strict=True
     ):
         start, stop, step, size = map(size_source, (start, stop, step, size))
-        whole = start == "0" and stop == size and step == "1"
-        parts.append(":" if whole else f"{start}:{stop}" + (f":{step}" if step != "1" else ""))
+        is_full = start == "0" and stop == size and step == "1"
+        parts.append(":" if is_full else f"{start}:{stop}" + (f":{step}" if step != "1" else ""))
     return w.let(f"{ins[0]}[{','.join(parts)}]") if parts else ins
 
 

@@ -24,8 +24,8 @@ _BLOCK_BYTES = 1 << 24  # of the windows that are laid out at a time
 
 
 def convolution(
-    x: Any, filters: Any, padding: Any, stride: Sizes, spread: Sizes, dilation: Sizes, groups: int, batch_groups: int,
-    numbers: Any,
+    x: Any, filters: Any, padding: Any, stride: Sizes, lhs_dilation: Sizes, dilation: Sizes, groups: int,
+    batch_groups: int, numbers: Any,
 ) -> Any:  # fmt: skip
     """The primitive `conv_general_dilated`; `spread` is the dilation of the data. Sums of small floats are wide."""
     dtype = x.dtype
@@ -34,8 +34,8 @@ def convolution(
     steps = filters.strides
     is_turned = all(steps[a] < 0 for a in numbers.rhs_spec[2:])
     plan = _plan(
-        x.dtype, x.shape, filters.shape, is_turned, padding, stride, spread, dilation, groups, batch_groups, numbers,
-        available(),
+        x.dtype, x.shape, filters.shape, is_turned, padding, stride, lhs_dilation, dilation, groups, batch_groups,
+        numbers, available(),
     )  # fmt: skip
     return plan.run(x, filters).astype(dtype, copy=False)
 
@@ -142,15 +142,19 @@ class _PaddingPlan:
 
 @functools.lru_cache(maxsize=2048)
 def _plan(
-    dtype: np.dtype, x: Sizes, y: Sizes, is_turned: bool, padding: Any, stride: Sizes, spread: Sizes, dilation: Sizes,
-    groups: int, batch_groups: int, numbers: Any, has_library: bool,
+    dtype: np.dtype, x: Sizes, y: Sizes, is_turned: bool, padding: Any, stride: Sizes, lhs_dilation: Sizes,
+    dilation: Sizes, groups: int, batch_groups: int, numbers: Any, has_library: bool,
 ) -> Any:  # fmt: skip
     lhs, rhs, out = (tuple(s) for s in (numbers.lhs_spec, numbers.rhs_spec, numbers.out_spec))
     data, filters = tuple(x[a] for a in lhs), tuple(y[a] for a in rhs)
-    result = (data[0] // batch_groups, filters[0], *_counts(data[2:], filters[2:], padding, stride, spread, dilation))
+    result = (
+        data[0] // batch_groups,
+        filters[0],
+        *_counts(data[2:], filters[2:], padding, stride, lhs_dilation, dilation),
+    )
     has_library = has_library and dtype == np.float32 and 0 not in (*data, *filters, *result) and 3 <= len(x) <= 5
     spec = _match(
-        data, filters, result, padding, stride, spread, dilation, groups, batch_groups, is_turned, lhs[0] > lhs[1]
+        data, filters, result, padding, stride, lhs_dilation, dilation, groups, batch_groups, is_turned, lhs[0] > lhs[1]
     )
     if spec is not None:
         return _plan_of(spec, lhs, rhs, out, has_library)
@@ -159,12 +163,12 @@ def _plan(
         part_x[lhs[0]] //= batch_groups
         part_y[rhs[0]] //= batch_groups
         part = _plan(
-            dtype, tuple(part_x), tuple(part_y), is_turned, padding, stride, spread, dilation, groups, 1, numbers,
+            dtype, tuple(part_x), tuple(part_y), is_turned, padding, stride, lhs_dilation, dilation, groups, 1, numbers,
             has_library,
         )  # fmt: skip
         return _SplitPlan(part, batch_groups, lhs[0], rhs[0], out[1])
     shape, source, target = list(x), [slice(None)] * len(x), [slice(None)] * len(x)
-    for axis, (low, high), step in zip(lhs[2:], padding, spread, strict=True):
+    for axis, (low, high), step in zip(lhs[2:], padding, lhs_dilation, strict=True):
         n = x[axis]
         size = max(low + high + max((n - 1) * step + 1, 0), 0)
         start = max(0, -(low // step)) if low < 0 else 0
@@ -193,16 +197,18 @@ def _plan_of(spec: ConvSpec, lhs: Sizes, rhs: Sizes, out: Sizes, has_library: bo
     return _Plan(spec, first, second, tuple(axes), has_library and not faulty(spec), spec.flops() < MIN_LIBRARY_FLOPS)
 
 
-def _counts(data: Sizes, kernel: Sizes, padding: Any, stride: Sizes, spread: Sizes, dilation: Sizes) -> Iterator[int]:
+def _counts(
+    data: Sizes, kernel: Sizes, padding: Any, stride: Sizes, lhs_dilation: Sizes, dilation: Sizes
+) -> Iterator[int]:
     """How many windows there are along each spatial axis."""
-    for n, k, (low, high), s, b, d in zip(data, kernel, padding, stride, spread, dilation, strict=True):
+    for n, k, (low, high), s, b, d in zip(data, kernel, padding, stride, lhs_dilation, dilation, strict=True):
         size = max((n - 1) * b + 1, 0) + low + high
         yield max((size - (k - 1) * d - 1) // s + 1, 0)
 
 
 def _match(
-    data: Sizes, filters: Sizes, result: Sizes, padding: Any, stride: Sizes, spread: Sizes, dilation: Sizes,
-    groups: int, batch_groups: int, is_turned: bool, is_across: bool,
+    data: Sizes, filters: Sizes, result: Sizes, padding: Any, stride: Sizes, lhs_dilation: Sizes,
+    dilation: Sizes, groups: int, batch_groups: int, is_turned: bool, is_across: bool,
 ) -> ConvSpec | None:  # fmt: skip
     """The convolution, or gradient of one, that the primitive stands for; None if it is neither.
 
@@ -213,11 +219,11 @@ def _match(
     """
     low = tuple([lo for lo, _ in padding])
     order = tuple(range(len(data)))
-    if batch_groups == 1 and max(stride) == 1 and (is_turned or max(spread) > 1):
+    if batch_groups == 1 and max(stride) == 1 and (is_turned or max(lhs_dilation) > 1):
         low = tuple([(k - 1) * d - lo for k, d, lo in zip(filters[2:], dilation, low, strict=True)])
         turned = (data[1], filters[0] // groups, *filters[2:])
-        sizes, steps = (DATA, groups, result, turned, data), (spread, dilation)
-    elif max(spread) > 1:
+        sizes, steps = (DATA, groups, result, turned, data), (lhs_dilation, dilation)
+    elif max(lhs_dilation) > 1:
         return None
     elif groups == 1 and (batch_groups > 1 or is_across):
         data, across = (data[1], data[0], *data[2:]), (filters[1], filters[0], *filters[2:])

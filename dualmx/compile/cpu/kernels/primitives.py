@@ -85,8 +85,8 @@ def remainder(x: Any, y: Any) -> Any:
 
 def round_away_from_zero(x: Any) -> Any:
     """The nearest integer; halves go away from zero."""
-    whole = np.trunc(x)
-    return whole + np.copysign((np.abs(x - whole) >= 0.5).astype(x.dtype), x)
+    integral = np.trunc(x)
+    return integral + np.copysign((np.abs(x - integral) >= 0.5).astype(x.dtype), x)
 
 
 def shift_left(x: Any, y: Any) -> Any:

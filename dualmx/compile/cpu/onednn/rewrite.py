@@ -41,22 +41,22 @@ def _match_convolution(
     `turned`: its filters are those of another one in reverse. `across`: what it sums over is the outer of the first two
     axes of its data, as where gradients of filters sum over the samples.
     """
-    steps, spread, dilate = p["window_strides"], p["lhs_dilation"], p["rhs_dilation"]
+    strides, lhs_dilation, rhs_dilation = p["window_strides"], p["lhs_dilation"], p["rhs_dilation"]
     low = tuple(lo for lo, _ in p["padding"])
     groups = p["feature_group_count"]
-    scatters = groups == 1 and max(steps) == 1 and (turned or max(spread) > 1)
-    if p["batch_group_count"] != 1 or (max(spread) > 1 and not scatters):
+    scatters = groups == 1 and max(strides) == 1 and (turned or max(lhs_dilation) > 1)
+    if p["batch_group_count"] != 1 or (max(lhs_dilation) > 1 and not scatters):
         return None
     if scatters:  # the gradient of the data, or a transposed convolution
-        before = tuple((k - 1) * d - lo for k, d, lo in zip(rhs[2:], dilate, low, strict=True))
+        before = tuple((k - 1) * d - lo for k, d, lo in zip(rhs[2:], rhs_dilation, low, strict=True))
         found = {"kind": DATA, "data": out, "filters": (rhs[1], rhs[0], *rhs[2:]), "result": lhs}
-        found |= {"stride": spread, "dilate": dilate, "low": before}
+        found |= {"stride": lhs_dilation, "dilate": rhs_dilation, "low": before}
     elif groups == 1 and across:  # the gradient of the filters
         found = {"kind": FILTERS, "data": (lhs[1], lhs[0], *lhs[2:]), "filters": (out[1], out[0], *out[2:])}
-        found |= {"result": (rhs[1], rhs[0], *rhs[2:]), "stride": dilate, "dilate": steps, "low": low}
+        found |= {"result": (rhs[1], rhs[0], *rhs[2:]), "stride": rhs_dilation, "dilate": strides, "low": low}
     else:
         found = {"kind": FORWARD, "data": lhs, "filters": rhs, "result": out}
-        found |= {"stride": steps, "dilate": dilate, "low": low}
+        found |= {"stride": strides, "dilate": rhs_dilation, "low": low}
     return {**found, "groups": groups, "stride": tuple(found["stride"]), "dilate": tuple(found["dilate"])}
 
 
