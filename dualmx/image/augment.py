@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentError
+from ..io.augment import EIGENVALUES, EIGENVECTORS, GRAY, turned_hue
 from ..io.worker_mode import to_numpy, wrap_like
 from ..ndarray import NDArray
 from .functions import (
@@ -20,10 +21,6 @@ from .functions import (
     random_size_crop,
     resize_short,
 )
-
-_GRAY = np.array([0.299, 0.587, 0.114], np.float32)
-_TO_YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
-_FROM_YIQ = np.array([[1.0, 0.956, 0.621], [1.0, -0.272, -0.647], [1.0, -1.107, 1.705]])
 
 
 class Settings:
@@ -179,7 +176,7 @@ class ContrastJitterAug(_FloatAugmenter):
 
     def change(self, x: np.ndarray) -> np.ndarray:
         alpha = 1.0 + random.uniform(-self.contrast, self.contrast)
-        gray = x * _GRAY
+        gray = x * GRAY
         return x * np.float32(alpha) + np.float32(3.0 * (1.0 - alpha) / gray.size * gray.sum(dtype=np.float64))
 
 
@@ -192,7 +189,7 @@ class SaturationJitterAug(_FloatAugmenter):
 
     def change(self, x: np.ndarray) -> np.ndarray:
         alpha = 1.0 + random.uniform(-self.saturation, self.saturation)
-        gray = (x * _GRAY).sum(axis=2, keepdims=True)
+        gray = (x * GRAY).sum(axis=2, keepdims=True)
         return x * np.float32(alpha) + gray * np.float32(1.0 - alpha)
 
 
@@ -204,10 +201,7 @@ class HueJitterAug(_FloatAugmenter):
         self.hue = hue
 
     def change(self, x: np.ndarray) -> np.ndarray:
-        turn = random.uniform(-self.hue, self.hue) * np.pi
-        c, s = np.cos(turn), np.sin(turn)
-        matrix = _FROM_YIQ @ np.array([[1, 0, 0], [0, c, -s], [0, s, c]]) @ _TO_YIQ
-        return x @ matrix.T.astype(np.float32)
+        return turned_hue(x, random.uniform(-self.hue, self.hue) * np.pi)
 
 
 class ColorJitterAug(RandomOrderAug):
@@ -285,8 +279,6 @@ class CastAug(Augmenter):
 
 IMAGENET_MEAN = np.array([123.68, 116.28, 103.53], np.float32)
 IMAGENET_STD = np.array([58.395, 57.12, 57.375], np.float32)
-_EIGENVALUES = np.array([55.46, 4.794, 1.148])
-_EIGENVECTORS = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]])
 
 
 def statistics(value: Any, known: np.ndarray, what: str) -> np.ndarray | None:
@@ -368,7 +360,7 @@ def color_augmenters(
     if hue:
         out.append(HueJitterAug(hue))
     if pca_noise > 0:
-        out.append(LightingAug(pca_noise, _EIGENVALUES, _EIGENVECTORS))
+        out.append(LightingAug(pca_noise, EIGENVALUES, EIGENVECTORS))
     if rand_gray > 0:
         out.append(RandomGrayAug(rand_gray))
     return out

@@ -12,7 +12,12 @@ from ..core.errors import ArgumentError
 from ..op.schema import converter
 from . import image_codec
 
-_GRAY = np.array([0.299, 0.587, 0.114], np.float32)
+GRAY = np.array([0.299, 0.587, 0.114], np.float32)
+_TO_YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
+_FROM_YIQ = np.array([[1.0, 0.956, 0.621], [1.0, -0.272, -0.647], [1.0, -1.107, 1.705]])
+# Principal components of the colours of ImageNet.
+EIGENVALUES = np.array([55.46, 4.794, 1.148])
+EIGENVECTORS = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]])
 
 
 @dataclass
@@ -186,14 +191,12 @@ class ImageAugmentation:
             x = x * np.float32(1 + rng.uniform(-self.brightness, self.brightness))
         if self.contrast and x.shape[2] == 3:
             alpha = 1 + rng.uniform(-self.contrast, self.contrast)
-            x = x * np.float32(alpha) + np.float32((1 - alpha) * (x @ _GRAY).mean())
+            x = x * np.float32(alpha) + np.float32((1 - alpha) * (x @ GRAY).mean())
         if self.saturation and x.shape[2] == 3:
             alpha = 1 + rng.uniform(-self.saturation, self.saturation)
-            x = x * np.float32(alpha) + (x @ _GRAY)[..., None] * np.float32(1 - alpha)
+            x = x * np.float32(alpha) + (x @ GRAY)[..., None] * np.float32(1 - alpha)
         if self.pca_noise and x.shape[2] == 3:
-            values = np.array([55.46, 4.794, 1.148])
-            vectors = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]])
-            x = x + (vectors @ (values * rng.normal(0, self.pca_noise, 3))).astype(np.float32)
+            x = x + (EIGENVECTORS @ (EIGENVALUES * rng.normal(0, self.pca_noise, 3))).astype(np.float32)
         return x
 
     def normalize(self, x: np.ndarray, mean: np.ndarray | None, rng: np.random.RandomState) -> np.ndarray:
@@ -227,6 +230,13 @@ def shifted_hls(x: np.ndarray, most: Sequence[int], rng: np.random.RandomState) 
     return cv2.cvtColor(hls.astype(np.uint8), cv2.COLOR_HLS2RGB)
 
 
+def turned_hue(x: np.ndarray, angle: float) -> np.ndarray:
+    """Return a float32 (H, W, 3) image whose colours are turned by `angle` radians in the YIQ space."""
+    c, s = np.cos(angle), np.sin(angle)
+    matrix = _FROM_YIQ @ np.array([[1, 0, 0], [0, c, -s], [0, s, c]]) @ _TO_YIQ
+    return x @ matrix.T.astype(np.float32)
+
+
 def parse_arg(who: str, name: str, value: Any, kind: Any) -> Any:
     """Return an argument as a value of type `kind`, a text too.
 
@@ -239,4 +249,4 @@ def parse_arg(who: str, name: str, value: Any, kind: Any) -> Any:
         raise ArgumentError(f"{who}: {name}={value!r}: {e}") from None
 
 
-__all__ = ["ImageAugmentation", "parse_arg", "shifted_hls"]
+__all__ = ["EIGENVALUES", "EIGENVECTORS", "GRAY", "ImageAugmentation", "parse_arg", "shifted_hls", "turned_hue"]

@@ -10,18 +10,14 @@ import numpy as np
 
 from .....core.errors import ArgumentError
 from .....image.functions import draw_window, imrotate, random_rotate
+from .....io.augment import EIGENVALUES, EIGENVECTORS, GRAY, turned_hue
 from .....io.worker_mode import to_numpy, wrap_like
 from ....block import Block, HybridBlock
 from ....nn import HybridSequential, Sequential
 from ...batchify import as_argument, numpy_form, to_host
 from .basic import CenterCrop, Transform, as_block, crop, resize
 
-_GREY = np.array([0.299, 0.587, 0.114], np.float32)
-_TO_YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
-_FROM_YIQ = np.array([[1.0, 0.956, 0.621], [1.0, -0.272, -0.647], [1.0, -1.107, 1.705]])
-_PCA = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]]) * np.array(
-    [55.46, 4.794, 1.148]
-)
+_PCA = EIGENVECTORS * EIGENVALUES
 
 
 class _HostBlock(Block):
@@ -171,7 +167,7 @@ class RandomContrast(_RandomFactor):
 
     def change(self, x: np.ndarray) -> np.ndarray:
         f = self._factor()
-        return x * f + (1 - f) * (np.mean(x @ _GREY) if x.shape[2] == 3 else np.mean(x))
+        return x * f + (1 - f) * (np.mean(x @ GRAY) if x.shape[2] == 3 else np.mean(x))
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.image.random_contrast(x, **self._factors)
@@ -185,7 +181,7 @@ class RandomSaturation(_RandomFactor):
 
     def change(self, x: np.ndarray) -> np.ndarray:
         f = self._factor()
-        return x * f + (1 - f) * (x @ _GREY)[..., None] if x.shape[2] == 3 else x
+        return x * f + (1 - f) * (x @ GRAY)[..., None] if x.shape[2] == 3 else x
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.image.random_saturation(x, **self._factors)
@@ -205,11 +201,7 @@ class RandomHue(_RandomFactor):
 
 
 def _turned(x: np.ndarray, circles: float) -> np.ndarray:
-    if x.shape[2] != 3:
-        return x
-    c, s = np.cos(2 * np.pi * circles), np.sin(2 * np.pi * circles)
-    matrix = _FROM_YIQ @ np.array([[1, 0, 0], [0, c, -s], [0, s, c]]) @ _TO_YIQ
-    return x @ matrix.T.astype(np.float32)
+    return turned_hue(x, 2 * np.pi * circles) if x.shape[2] == 3 else x
 
 
 class RandomColorJitter(_ColourTransform):
@@ -262,7 +254,7 @@ class RandomGray(_HostBlock):
     def host(self, x: np.ndarray) -> np.ndarray:
         if np.random.random() >= self._p:
             return x
-        return np.repeat((x.astype(np.float32) @ _GREY)[..., None], 3, axis=-1).astype(x.dtype)
+        return np.repeat((x.astype(np.float32) @ GRAY)[..., None], 3, axis=-1).astype(x.dtype)
 
     def forward(self, x: Any) -> Any:
         return wrap_like(self.host(to_numpy(x)), x)
