@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentError
-from ..io.augment import EIGENVALUES, EIGENVECTORS, GRAY, turned_hue
+from ..io.augment import EIGENVALUES, EIGENVECTORS, GRAY, turn_hue
 from ..io.worker_mode import to_numpy, wrap_like
 from ..ndarray import NDArray
 from .functions import (
@@ -201,7 +201,7 @@ class HueJitterAug(_FloatAugmenter):
         self.hue = hue
 
     def change(self, x: np.ndarray) -> np.ndarray:
-        return turned_hue(x, random.uniform(-self.hue, self.hue) * np.pi)
+        return turn_hue(x, random.uniform(-self.hue, self.hue) * np.pi)
 
 
 class ColorJitterAug(RandomOrderAug):

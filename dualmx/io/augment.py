@@ -230,7 +230,7 @@ def shifted_hls(x: np.ndarray, most: Sequence[int], rng: np.random.RandomState) 
     return cv2.cvtColor(hls.astype(np.uint8), cv2.COLOR_HLS2RGB)
 
 
-def turned_hue(x: np.ndarray, angle: float) -> np.ndarray:
+def turn_hue(x: np.ndarray, angle: float) -> np.ndarray:
     """Return a float32 (H, W, 3) image whose colours are turned by `angle` radians in the YIQ space."""
     c, s = np.cos(angle), np.sin(angle)
     matrix = _FROM_YIQ @ np.array([[1, 0, 0], [0, c, -s], [0, s, c]]) @ _TO_YIQ
@@ -249,4 +249,4 @@ def parse_arg(who: str, name: str, value: Any, kind: Any) -> Any:
         raise ArgumentError(f"{who}: {name}={value!r}: {e}") from None
 
 
-__all__ = ["EIGENVALUES", "EIGENVECTORS", "GRAY", "ImageAugmentation", "parse_arg", "shifted_hls", "turned_hue"]
+__all__ = ["EIGENVALUES", "EIGENVECTORS", "GRAY", "ImageAugmentation", "parse_arg", "shifted_hls", "turn_hue"]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentTypeError, MXNetError
+from ..op.operator_table import BINARY_FUNCTIONS, COMPARISON, SAME_SHAPE_OPS
 from ..op.registry import get_op
 from .node import SymbolBase, create_entries
 
@@ -19,48 +20,24 @@ class NotImplementedForSymbol(MXNetError):
         super().__init__(f"{what} is not implemented for Symbol: it has no values; bind it, or use NDArray")
 
 
-# Symbol op, op with a scalar on the right, op with the scalar on the left; as (registry name, name hint).
-_OpNames = tuple[str, str]
+_OpNames = tuple[str, str]  # of the registry, and the hint from which a node is named
 
 
-def _commutative_row(both: _OpNames, scalar: _OpNames) -> tuple[_OpNames, _OpNames, _OpNames]:
-    """A row of the table for an operator whose operands may change places."""
-    return both, scalar, scalar
+def _operators(function: str, is_comparison: bool) -> tuple[_OpNames, _OpNames, _OpNames]:
+    """The operator on symbols, with a scalar on the right, and with a scalar on the left."""
+    arrays, right, left = BINARY_FUNCTIONS[function]
+    both = SAME_SHAPE_OPS.get(function) or arrays.removeprefix("broadcast")
+    # MXNet names nodes of arithmetic "_plusscalar0", those of comparison "_equal_scalar0".
+    hints = [name if is_comparison else name.replace("_scalar", "scalar") for name in (right, left)]
+    return (both, right.removesuffix("_scalar")), (right, hints[0]), (left, hints[1])
 
 
-BINARY: dict[str, tuple[_OpNames, _OpNames, _OpNames]] = {
-    "add": (("elemwise_add", "_plus"), ("_plus_scalar", "_plusscalar"), ("_plus_scalar", "_plusscalar")),
-    "sub": (("elemwise_sub", "_minus"), ("_minus_scalar", "_minusscalar"), ("_rminus_scalar", "_rminusscalar")),
-    "mul": (("elemwise_mul", "_mul"), ("_mul_scalar", "_mulscalar"), ("_mul_scalar", "_mulscalar")),
-    "div": (("elemwise_div", "_div"), ("_div_scalar", "_divscalar"), ("_rdiv_scalar", "_rdivscalar")),
-    "mod": (("_mod", "_mod"), ("_mod_scalar", "_modscalar"), ("_rmod_scalar", "_rmodscalar")),
-    "pow": (("_power", "_power"), ("_power_scalar", "_powerscalar"), ("_rpower_scalar", "_rpowerscalar")),
-    "maximum": _commutative_row(("_maximum", "_maximum"), ("_maximum_scalar", "_maximumscalar")),
-    "minimum": _commutative_row(("_minimum", "_minimum"), ("_minimum_scalar", "_minimumscalar")),
-    "hypot": _commutative_row(("_hypot", "_hypot"), ("_hypot_scalar", "_hypotscalar")),
-    "eq": _commutative_row(("_equal", "_equal"), ("_equal_scalar", "_equal_scalar")),
-    "ne": _commutative_row(("_not_equal", "_not_equal"), ("_not_equal_scalar", "_not_equal_scalar")),
-    "gt": (
-        ("_greater", "_greater"),
-        ("_greater_scalar", "_greater_scalar"),
-        ("_lesser_scalar", "_lesser_scalar"),
-    ),
-    "ge": (
-        ("_greater_equal", "_greater_equal"),
-        ("_greater_equal_scalar", "_greater_equal_scalar"),
-        ("_lesser_equal_scalar", "_lesser_equal_scalar"),
-    ),
-    "lt": (
-        ("_lesser", "_lesser"),
-        ("_lesser_scalar", "_lesser_scalar"),
-        ("_greater_scalar", "_greater_scalar"),
-    ),
-    "le": (
-        ("_lesser_equal", "_lesser_equal"),
-        ("_lesser_equal_scalar", "_lesser_equal_scalar"),
-        ("_greater_equal_scalar", "_greater_equal_scalar"),
-    ),
-}
+_ARITHMETIC = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "mod": "modulo", "pow": "power",
+    "maximum": "maximum", "minimum": "minimum", "hypot": "hypot",
+}  # fmt: skip
+BINARY = {kind: _operators(function, False) for kind, function in _ARITHMETIC.items()}
+BINARY |= {kind: _operators(function, True) for kind, (_, function) in COMPARISON.items()}
 
 
 def is_scalar(value: Any) -> bool:

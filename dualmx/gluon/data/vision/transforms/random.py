@@ -10,7 +10,7 @@ import numpy as np
 
 from .....core.errors import ArgumentError
 from .....image.functions import draw_window, imrotate, random_rotate
-from .....io.augment import EIGENVALUES, EIGENVECTORS, GRAY, turned_hue
+from .....io.augment import EIGENVALUES, EIGENVECTORS, GRAY, turn_hue
 from .....io.worker_mode import to_numpy, wrap_like
 from ....block import Block, HybridBlock
 from ....nn import HybridSequential, Sequential
@@ -201,7 +201,7 @@ class RandomHue(_RandomFactor):
 
 
 def _turned(x: np.ndarray, circles: float) -> np.ndarray:
-    return turned_hue(x, 2 * np.pi * circles) if x.shape[2] == 3 else x
+    return turn_hue(x, 2 * np.pi * circles) if x.shape[2] == 3 else x
 
 
 class RandomColorJitter(_ColourTransform):
