@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Sequence
-from itertools import compress
-from typing import Any
+from itertools import compress, repeat
+from operator import is_not
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -121,10 +122,9 @@ def values_in(tr: Trace, handles: Sequence[Handle]) -> list[Value]:
     """Return the values of many arrays in a trace, as `leaf_of` for each that is not there."""
     began, is_long = tr.state, len(handles) > _MANY
     if is_long:
-        enter_as_before(tr, [a for a in handles if a._trace is not tr])
-        found = [a._value for a in handles if a._trace is tr]
-        if len(found) == len(handles):
-            return found
+        outside = [a for a in handles if a._trace is not tr]
+        if not outside or enter_as_before(tr, outside) == len(outside):
+            return [a._value for a in handles]
     found = []
     for a in handles:
         if a._trace is tr:
@@ -147,52 +147,64 @@ def values_in(tr: Trace, handles: Sequence[Handle]) -> list[Value]:
                 continue
         found.append(leaf_of(tr, a))
     if is_long and tr.ctx.mesh is None:
-        began.memo[enter_as_before] = _leaves_between(began, tr.state)
+        began.memo[enter_as_before] = _leaf_path(began, tr.state)
     return found
 
 
-def _leaves_between(first: State, last: State) -> list[tuple[Value, str | None, Value]]:
-    """Return shape and dtype, `grad_req` and value of each array that entered between two states, if nothing else did.
+class _LeafPath(NamedTuple):
+    """How many arrays entered a trace one after the other, and nothing else did.
 
-    None of them was a variable before, or is on the tape.
+    Attributes:
+        avals, reqs, values: shape and dtype, `grad_req` (False for what is no variable) and value of each.
     """
-    found: list[tuple[Value, str | None, Value]] = []
+
+    avals: list[Value]
+    reqs: list[Any]
+    values: list[Value]
+
+
+def _leaf_path(first: State, last: State) -> _LeafPath | None:
+    """Return how arrays entered between two states; None if one was a variable before, or is on the tape."""
+    found: list[tuple[Value, Any, Value]] = []
     state = last
     while state is not first and state.parent is not None:
-        req, number = state.payload or (None, state.n_vars - 1)
-        if state.kind != LEAF or number != state.n_vars - 1 or state.out.tracked != bool(state.payload):
-            return []
+        req, number = state.payload or (False, state.n_vars - 1)
+        if state.kind != LEAF or req is None or number != state.n_vars - 1 or state.out.tracked != bool(state.payload):
+            return None
         found.append((state.out.aval, req, state.out))
         state = state.parent
-    return found[::-1] if state is first else []
+    if state is not first or not found:
+        return None
+    return _LeafPath(*map(list, zip(*reversed(found), strict=True)))
 
 
-def enter_as_before(tr: Trace, handles: Sequence[Handle]) -> None:
-    """Enter the first ones of many arrays by the way that the trace went from here the last time, while they fit."""
+def enter_as_before(tr: Trace, handles: Sequence[Handle]) -> int:
+    """Enter arrays by the way that the trace went from here the last time, if they fit; returns how many did."""
     way, numbers = tr.state.memo.get(enter_as_before), tr.variable_numbers
-    if not way or (numbers and not numbers.keys().isdisjoint(map(id, handles))):
-        return
-    fits = [
-        a._value.aval is like
-        and (data := a._data) is not None
-        and (a._trace is None or type(data) is not np.ndarray)
-        and (req is None if (x := a._meta) is None else req is not None and x.grad_req == req and x.view_base is None)
-        for a, (like, req, _) in zip(handles, way, strict=False)
-    ]
-    n = len(fits) if all(fits) else fits.index(False)
-    entering, way = handles[:n], way[:n]
-    variables = [a for a in entering if a._meta is not None]
+    if way is None or (numbers and not numbers.keys().isdisjoint(map(id, handles))):
+        return 0
+    n = min(len(handles), len(way.avals))
+    handles = handles[:n]
+    datas, metas = [a._data for a in handles], [a._meta for a in handles]
+    if [a._value.aval for a in handles] != way.avals[:n] or not all(map(is_not, datas, repeat(None))):
+        return 0
+    if [False if x is None else x.grad_req if x.view_base is None else None for x in metas] != way.reqs[:n]:
+        return 0
+    if np.ndarray in set(map(type, datas)):  # what entered before is read again and again: `leaf_of` makes it JAX's
+        if any([a._trace is not None and type(a._data) is np.ndarray for a in handles]):
+            return 0
+    variables = list(compress(handles, way.reqs))
     new = dict(zip(map(id, variables), range(len(tr.variables), len(tr.variables) + n), strict=False))
-    if not n or len(new) != len(variables):
-        return
+    last = way.values[n - 1].state
+    if len(new) != len(variables) or last is None:
+        return 0
     numbers.update(new)
     tr.variables += variables
-    tr.leaves += [a._data for a in entering]
-    last = way[-1][2].state
-    assert last is not None
+    tr.leaves += datas
     tr.state = last
-    for a, (_, _, v) in zip(entering, way, strict=True):
+    for a, v in zip(handles, way.values, strict=False):
         a._value, a._trace = v, tr
+    return n
 
 
 def enter_variable(tr: Trace, a: Handle, grad: Handle, grad_req: str, is_kept: bool) -> Any:
@@ -580,18 +592,8 @@ def rebind(o: Handle, tr: Trace, v: Value) -> None:
 def rebind_all(handles: Sequence[Handle], tr: Trace, values: Sequence[Value]) -> None:
     """Rename many arrays to values of the current trace, as `rebind` for each."""
     add, overwritten, marks = tr.handles.append, tr.overwritten_by, bool(local.record_depth or local.recording)
-    if len(handles) > _MANY and not marks and all([o._trace is tr and o._data is not None for o in handles]):
-        metas = [x for o in handles if (x := o._meta) is not None]
-        is_plain = not any([x.view_base is not None or x.exposed is not None or x.views for x in metas])
-        entered = dict(zip([o._value for o in handles], map(ref, handles), strict=True))
-        if is_plain and len(entered) == len(handles):  # as it is with weights and their states
-            overwritten.update(entered)
-            tr.handles += entered.values()
-            for x in metas:
-                x.tape_value = x.error = None
-            for o, v in zip(handles, values, strict=True):
-                o._data, o._value = None, v
-            return
+    if len(handles) > _MANY and not marks and _rebind_list(handles, tr, values):
+        return
     for o, v in zip(handles, values, strict=True):
         x, before = o._meta, o._trace
         if x is not None:
@@ -614,6 +616,39 @@ def rebind_all(handles: Sequence[Handle], tr: Trace, values: Sequence[Value]) ->
             add(ref(o))
             o._trace = tr
         o._value = v
+
+
+def _rebind_list(handles: Sequence[Handle], tr: Trace, values: Sequence[Value]) -> bool:
+    """Rename many arrays if all of them entered the current trace, or none did and none has a value; else False.
+
+    The first is so with weights and their states, the second with gradients that nobody has read.
+    """
+    metas = [x for o in handles if (x := o._meta) is not None]
+    if any([x.view_base is not None or x.exposed is not None or x.views for x in metas]):
+        return False
+    traces, pending = {o._trace for o in handles}, [o._data is None for o in handles]
+    if len(traces) > 1:
+        return False
+    before = traces.pop()
+    if before is tr and True not in pending:
+        entered = dict(zip([o._value for o in handles], map(ref, handles), strict=True))
+        if len(entered) < len(handles):
+            return False
+        tr.overwritten_by.update(entered)
+        tr.handles += entered.values()
+        for o, v in zip(handles, values, strict=True):
+            o._data, o._value = None, v
+    elif before is not tr and False not in pending and len(set(map(id, handles))) == len(handles):
+        if before is not None and before.is_recyclable:
+            tr.replaced = before
+        tr.handles += map(ref, handles)
+        for o, v in zip(handles, values, strict=True):
+            o._trace, o._value = tr, v
+    else:
+        return False
+    for x in metas:
+        x.tape_value = x.error = None
+    return True
 
 
 def copy_buffer_to(a: Handle, ctx: Context, like: Any = None) -> Any:

@@ -219,11 +219,24 @@ def _backward(heads: Sequence[Handle], head_grads: Sequence[Handle | None], reta
             for a, req in zip(targets, route.grad_reqs, strict=True)
         )
     nx = _record_backward(tr, route, hv, sv, adds, retain_graph)
-    elsewhere, sparse, here, values = [], {}, [], []
-    for a, v, ids in zip(targets, nx.outs, route.row_ids, strict=True):
-        x = a._meta or a._extra()
+    metas = [a._meta or a._extra() for a in targets]
+    for x in metas:
         x.fresh_grad = True
-        g = x.grad
+    grads: list[Any] = [x.grad for x in metas]
+    ctx = tr.ctx
+    if all([not g.is_sparse and g._meta is None and g._value.ctx is ctx for g in grads]):
+        rebind_all(grads, tr, nx.outs)
+    else:
+        _store_grads(tr, targets, nx.outs, route.row_ids)
+    if engine.naive or (tr.exposed and not tr.state.has_collective):
+        flush(tr)
+
+
+def _store_grads(tr: Trace, targets: Sequence[Handle], found: Sequence[Value], row_ids: Sequence[Value | None]) -> None:
+    """Give each variable its gradient, of whatever storage and on whatever context."""
+    elsewhere, sparse, here, values = [], {}, [], []
+    for a, v, ids in zip(targets, found, row_ids, strict=True):
+        g = a._extra().grad
         assert g is not None
         if g.is_sparse:
             sparse.setdefault(id(a), (a, []))[1].append(
@@ -237,10 +250,8 @@ def _backward(heads: Sequence[Handle], head_grads: Sequence[Handle | None], reta
     rebind_all(here, tr, values)
     for g, made in elsewhere:
         assign(g, made, "backward")
-    for a, found in sparse.values():
-        _store_row_grad(a, found)
-    if engine.naive or (tr.exposed and not tr.state.has_collective):
-        flush(tr)
+    for a, rows in sparse.values():
+        _store_row_grad(a, rows)
 
 
 def _store_row_grad(a: Handle, found: Sequence[tuple[Handle | None, Handle]]) -> None:
