@@ -17,47 +17,14 @@ from ..numpy.np_symbol import as_np, split_outputs
 from ..op.numpy_names import WRITTEN
 from ..op.registry import OPS
 
-# public name: operator
-NAMES = {
-    "activation": "Activation",
-    "arange_like": "_contrib_arange_like",
-    "batch_dot": "batch_dot",
-    "batch_flatten": "Flatten",
-    "batch_norm": "BatchNorm",
-    "cast": "Cast",
-    "convolution": "Convolution",
-    "deconvolution": "Deconvolution",
-    "dropout": "Dropout",
-    "embedding": "Embedding",
-    "erf": "erf",
-    "erfinv": "erfinv",
-    "fully_connected": "FullyConnected",
-    "gamma": "gamma",
-    "gammaln": "gammaln",
-    "gather_nd": "gather_nd",
-    "group_norm": "GroupNorm",
-    "instance_norm": "InstanceNorm",
-    "layer_norm": "LayerNorm",
-    "leaky_relu": "LeakyReLU",
-    "log_softmax": "log_softmax",
-    "multibox_detection": "_contrib_MultiBoxDetection",
-    "multibox_prior": "_contrib_MultiBoxPrior",
-    "multibox_target": "_contrib_MultiBoxTarget",
-    "one_hot": "one_hot",
-    "pick": "pick",
-    "pooling": "Pooling",
-    "relu": "relu",
-    "reshape_like": "reshape_like",
-    "rnn": "RNN",
-    "roi_pooling": "ROIPooling",
-    "sequence_mask": "SequenceMask",
-    "shape_array": "shape_array",
-    "sigmoid": "sigmoid",
-    "slice": "slice",
-    "smooth_l1": "smooth_l1",
-    "softmax": "softmax",
-    "topk": "topk",
-}
+_OWN = ("constraint_check", "nonzero", "reshape")  # functions that are written here
+# Public name: operator, whose further name `_npx_…` says so, but for two.
+NAMES = {"group_norm": "GroupNorm", "instance_norm": "InstanceNorm"}
+for _name, _op in OPS.items():
+    _public = _name.removeprefix("_npx_")
+    # Functions of images are in `npx.image`.
+    if _public != _name and _public not in _OWN and not _public.startswith("_image_"):
+        NAMES[_public] = _op.name
 
 
 def np_function(operator: str, name: str) -> Callable[..., Any]:
