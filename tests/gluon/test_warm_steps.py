@@ -184,6 +184,7 @@ CHANGES: dict[str, Callable[[Trained], None]] = {
 }
 
 
+@pytest.mark.usefixtures("numpy_tier")  # where both networks compute the same bits, however often they have run
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("change", CHANGES)
 def test_changes_between_steps(
@@ -253,6 +254,7 @@ def test_optimizers_of_users_are_asked_each_time(method: str, replays: list[int]
     assert len(calls) == n // 2 * 5 and not replays
 
 
+@pytest.mark.usefixtures("numpy_tier")
 def test_states_of_warm_steps_are_saved_and_loaded(tmp_path: Path, replays: list[int]) -> None:
     trained = make(*OPTIMIZERS["adam"])
     steps(trained, 4)
