@@ -7,13 +7,15 @@ Compiled programs are dropped now and then: a long test run would keep thousands
 and a process may only have so many.
 
 What tests compute with JAX itself is compiled without optimization, in a fifth of the time. The programs of dualmx are
-compiled as they are for users, and where all are (`DUALMX_TIER=xla`), so is everything else.
+compiled as they are for users, and where all are (`DUALMX_TIER=xla`), so is everything else. Tracebacks of errors keep
+JAX's own files: to leave them out it asks the system for each file, which takes longer than most tests.
 
 Tests in folders `devices` need eight devices, which a process must ask for before it starts: `test_on_devices` does.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 from collections.abc import Iterator
@@ -40,9 +42,16 @@ if knobs.TIER.read() != "xla":  # XLA reads its flags when it compiles for the f
     os.environ["XLA_FLAGS"] = f"{quick} {os.environ.get('XLA_FLAGS', '')}"
     executable._OPTIONS["cpu"] |= _OPTIMIZED
 
+jax.config.update("jax_traceback_filtering", "off")
 spec.switch(True)
-_EVERY = 50
+_EVERY = 200
 _tests_run = 0
+
+
+def pytest_collection_finish() -> None:
+    """Let collections of garbage pass over what lives until the end, all modules and tests."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

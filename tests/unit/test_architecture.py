@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -127,11 +127,15 @@ class File:
         return ast.parse(self.text, self.name)
 
     @cached_property
+    def nodes(self) -> list[ast.AST]:
+        return list(ast.walk(self.tree))
+
+    @cached_property
     def imported(self) -> set[str]:
         """Names that imports bind here."""
         return {
             (alias.asname or alias.name).split(".")[0]
-            for node in ast.walk(self.tree)
+            for node in self.nodes
             if isinstance(node, ast.Import | ast.ImportFrom)
             for alias in node.names
         }
@@ -145,9 +149,13 @@ class File:
         up = level - self.is_package
         return ".".join([*parts[: len(parts) - up], *([module] if module else [])])
 
-    def imports(self) -> Iterator[tuple[int, str, str]]:
+    @cached_property
+    def imports(self) -> list[tuple[int, str, str]]:
         """(line, module, name) of every import from inside the package; the name is `""` for a whole module."""
-        for node in ast.walk(self.tree):
+        return list(self._find_imports())
+
+    def _find_imports(self) -> Iterator[tuple[int, str, str]]:
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     module = self._absolute(0, alias.name)
@@ -166,8 +174,13 @@ class File:
                     yield node.lineno, module, ""
 
 
+def last_name(node: ast.expr) -> str:
+    """The last part of a dotted name; `""` for other expressions."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
 def is_import_module(node: ast.Call) -> bool:
-    return ast.unparse(node.func).split(".")[-1] == "import_module"
+    return last_name(node.func) == "import_module"
 
 
 @dataclass
@@ -195,7 +208,7 @@ class House:
 
     def targets(self, file: File) -> Iterator[tuple[int, str]]:
         """(line, file) of what a file imports: a submodule where the name is one."""
-        for line, module, name in file.imports():
+        for line, module, name in file.imports:
             inner = f"{module}.{name}".strip(".")
             target = inner if inner in self.files else module
             if target in self.files and target != file.name:
@@ -237,7 +250,7 @@ def upward_imports(house: House) -> list[tuple[str, str, str]]:
         if file.room in FREE:
             continue
         allowed = LEFT.get(file.room, set()) | {file.room}
-        for line, module, name in file.imports():
+        for line, module, name in file.imports:
             room = (module or name).split(".")[0]
             if room not in allowed:
                 wrong.append((file.room, room, f"{file.name}:{line}"))
@@ -248,7 +261,7 @@ def imports_by_name(house: House) -> set[str]:
     """Files that give `import_module` a name of our own modules, or one that is computed."""
     found = set()
     for file in house.files.values():
-        for node in ast.walk(file.tree):
+        for node in file.nodes:
             if isinstance(node, ast.Call) and is_import_module(node):
                 name = node.args[0]
                 if not isinstance(name, ast.Constant) or str(name.value).split(".")[0] in ("", "dualmx"):
@@ -261,7 +274,7 @@ def lazy_imports(house: House, *functions: str) -> set[str]:
     return {
         file.name
         for file in house.files.values()
-        for _, module, name in file.imports()
+        for _, module, name in file.imports
         if module == "core.module_alias" and name in functions
     }
 
@@ -270,9 +283,9 @@ def is_private(name: str) -> bool:
     return name.startswith("_") and not name.endswith("__") and name not in NOT_PRIVATE
 
 
-def names_made(tree: ast.Module) -> Iterator[str]:
-    """Names that a file defines: functions, classes, variables, attributes of its objects, slots."""
-    for node in ast.walk(tree):
+def names_made(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Names that nodes define: functions, classes, variables, attributes of its objects, slots."""
+    for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -280,17 +293,17 @@ def names_made(tree: ast.Module) -> Iterator[str]:
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
                 yield node.attr
-        elif isinstance(node, ast.Assign) and any(ast.unparse(t) == "__slots__" for t in node.targets):
+        elif isinstance(node, ast.Assign) and any(last_name(t) == "__slots__" for t in node.targets):
             yield from (c.value for c in ast.walk(node.value) if isinstance(c, ast.Constant) and c.value is not None)
 
 
-def members_made(tree: ast.Module) -> Iterator[str]:
-    """Names that the classes of a file define: in their bodies, of their objects, slots."""
-    for node in ast.walk(tree):
+def members_made(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Names that the classes among nodes define: in their bodies, of their objects, slots."""
+    for node in nodes:
         if isinstance(node, ast.ClassDef):
             for inner in node.body:
                 defines = isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-                yield from [inner.name] if defines else names_made(ast.Module([inner], []))
+                yield from [inner.name] if defines else names_made(ast.walk(inner))
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
                 yield node.attr
@@ -305,14 +318,14 @@ def private_reaches(house: House) -> dict[str, set[str]]:
     made: dict[str, set[str]] = defaultdict(set)
     members: dict[str, set[str]] = defaultdict(set)
     for file in house.files.values():
-        made[file.room].update(names_made(file.tree))
-        members[file.room].update(members_made(file.tree))
+        made[file.room].update(names_made(file.nodes))
+        members[file.room].update(members_made(file.nodes))
     reached: dict[str, set[str]] = defaultdict(set)
     for file in (f for f in house.files.values() if f.name not in READS_INTERNALS_OF_JAX):
-        for _, module, name in file.imports():
+        for _, module, name in file.imports:
             if is_private(name) and module.split(".")[0] != file.room:
                 reached[file.room].add(name)
-        for node in ast.walk(file.tree):
+        for node in file.nodes:
             if isinstance(node, ast.Attribute) and is_private(node.attr) and node.attr not in members[file.room]:
                 owner = ast.unparse(node.value).split(".")[-1]
                 # Operators of `nd._internal` are MXNet's, whatever their names begin with.
@@ -352,13 +365,13 @@ def slices_of_classes(house: House) -> set[str]:
     heirs: dict[str, list[str]] = defaultdict(list)
     used: set[str] = set()  # made, or exported
     for file in house.files.values():
-        for node in ast.walk(file.tree):
+        for node in file.nodes:
             if isinstance(node, ast.ClassDef):
                 for base in node.bases:
                     heirs[ast.unparse(base).split("[")[0].split(".")[-1]].append(file.name)
             elif isinstance(node, ast.Call):
-                used.add(ast.unparse(node.func).split(".")[-1])
-            elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+                used.add(last_name(node.func))
+            elif isinstance(node, ast.Assign) and last_name(node.targets[0]) == "__all__":
                 used.update(str(c.value) for c in ast.walk(node.value) if isinstance(c, ast.Constant))
             elif isinstance(node, ast.ImportFrom) and file.is_package:
                 used.update(alias.name for alias in node.names)
