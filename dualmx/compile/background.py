@@ -95,7 +95,7 @@ class _Worker:
             gc.disable()  # an exception that meets a callback of it is printed and ignored
             _interrupt(thread)
             thread.join(_INTERRUPT_SECONDS)
-            if thread.is_alive() and not _exit_while_xla_compiles():
+            if thread.is_alive() and not exit_while_xla_works():
                 thread.join()
 
 
@@ -104,7 +104,7 @@ def _interrupt(thread: threading.Thread) -> None:
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit))
 
 
-def _exit_while_xla_compiles() -> bool:
+def exit_while_xla_works() -> bool:
     """Let the process end with its exit status while a thread is inside XLA; False where that is not possible.
 
     XLA cannot be interrupted, and its thread would abort the process in two ways. Python before 3.14 unwinds a thread
@@ -140,4 +140,4 @@ def submit(compilation: Compilation[Any]) -> None:
     worker.submit(compilation)
 
 
-__all__ = ["Compilation", "submit", "worker"]
+__all__ = ["Compilation", "exit_while_xla_works", "submit", "worker"]

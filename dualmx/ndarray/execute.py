@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import sys
 import threading
 import time
@@ -14,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..compile.background import Compilation
+from ..compile.background import Compilation, exit_while_xla_works
 from ..compile.devices import copy_buffer, device_put, jax_from_numpy_nocopy, wait_or_raise_lost
 from ..compile.events import counters, listeners
 from ..compile.executable import Executable, describe_program
@@ -40,6 +42,7 @@ _getrefcount = sys.getrefcount
 in_flight: deque[Sequence[Callable[[], Any]]] = deque(maxlen=64)
 in_flight_lock = threading.Lock()
 _MANY, _SMALL_BYTES = 64, 4096
+EXIT_SECONDS = 5.0
 
 
 def _measure_sole_refcount() -> int:
@@ -475,6 +478,25 @@ def _forget_ended() -> None:
             if last is not None and (not last.is_ready() or _buffer_has_failed(last)):
                 return
             in_flight.popleft()
+
+
+def _end_programs() -> None:
+    """Wait for the programs in flight at the end of the process, but not for ever for one that waits for others.
+
+    XLA's threads crash where the destructors of its libraries run beside them.
+    """
+    until = time.monotonic() + EXIT_SECONDS
+    for result in [r() for results in in_flight for r in results]:
+        while result is not None and not result.is_deleted() and not result.is_ready():
+            if time.monotonic() > until:
+                exit_while_xla_works()
+                return
+            time.sleep(0.001)
+
+
+atexit.register(_end_programs)  # after those of JAX, and so called before them
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=in_flight.clear)  # a fork has no threads that could end them
 
 
 def _take_donated(wanted: Sequence[Value], scratch: list[Any], avals: Sequence[Value]) -> list[Any]:
