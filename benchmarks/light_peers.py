@@ -124,7 +124,8 @@ class LightJob:
         first = self._each(lambda i: self._van.connect(scheduler, self.seconds))
         meta = {"op": "register", "role": "worker", "workers": self.workers, "servers": self.servers, "address": {}}
         asked = [
-            self.ask(link, {**meta, "wish": i, "life": i + 1, "policy": self.policy}) for i, link in enumerate(first)
+            self.ask(link, {**meta, "wanted_rank": i, "life": i + 1, "policy": self.policy})
+            for i, link in enumerate(first)
         ]
         addresses = self.answers(asked)[0].meta["servers"]
 

@@ -6,6 +6,7 @@ weights that each of them updates by itself would differ in their last bits. Rou
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 
@@ -33,6 +34,8 @@ class JobRounds:
 
     Attributes:
         number: rounds that this worker has pushed to synchronous stores, or that a snapshot tells of.
+        thread: the one that pushes; others are at no round, since they do not wait for it.
+        next_change: a round below which no push changes anything but the two of these.
         is_joined: the processes exchange arrays by collectives, of which no round is known.
 
     Example:
@@ -47,7 +50,8 @@ class JobRounds:
     def __init__(self) -> None:
         self.number = 0
         self.is_joined = False
-        self._thread = 0  # the one that pushes; others are at no round, since they do not wait for it
+        self.thread = 0
+        self.next_change: float = 0
 
     @property
     def change(self) -> int:
@@ -57,7 +61,7 @@ class JobRounds:
     @property
     def is_counting(self) -> bool:
         """Whether this thread's programs change by rounds, and no longer by their runs."""
-        return self.number > 0 and self._thread == threading.get_ident()
+        return self.number > 0 and self.thread == threading.get_ident()
 
     @property
     def is_changed(self) -> bool:
@@ -74,7 +78,8 @@ class JobRounds:
         if number > self.number:
             if self.number + 1 < self.change <= number + 1:
                 flush()
-            self.number, self._thread = number, threading.get_ident()
+            self.number, self.thread = number, threading.get_ident()
+            self.next_change = self.change if number + 1 < self.change else math.inf
 
     def progress(self, run: int, n_runs: int) -> tuple[int, int]:
         """Return from where on a program is used compiled, and where it is: by rounds if there are any, or by runs."""

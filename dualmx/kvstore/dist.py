@@ -6,6 +6,7 @@ import json
 import logging
 import zlib
 from collections.abc import Mapping, Sequence
+from threading import get_ident
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
@@ -342,8 +343,11 @@ class DistKVStore(MemberStore):
     def _count_rounds(self, keys: Sequence[Any]) -> None:
         """Tell programs how many rounds of a synchronous store this worker, and that before it, has pushed."""
         if self._sync and keys:
-            rounds = self._kv.rounds
-            job_rounds.advance(self._restored + max([rounds[self._number, k] for k in keys]), waitall)
+            number = self._restored + max([self._kv.rounds[self._number, k] for k in keys])
+            if number + 1 < job_rounds.next_change:
+                job_rounds.number, job_rounds.thread = max(number, job_rounds.number), get_ident()
+            else:
+                job_rounds.advance(number, waitall)
 
     def _is_single_dense(self, what: str, key: Any, a: Any) -> bool:
         """Whether a call is for one dense array of the stored shape: a quick check, others take the slow path."""

@@ -43,8 +43,11 @@ trainer = mx.gluon.Trainer(net.collect_params(), "sgd", settings, kvstore=store,
 x = mx.nd.array(np.sin(np.arange(40) + store.rank).reshape(8, 5))
 begins = getattr(store, "completed_rounds", 0)
 if FORGETS and begins:  # the control: rounds before the death are not known
-    advance, dist.job_rounds.number = dist.job_rounds.advance, 0
-    dist.job_rounds.advance = lambda number, flush: advance(number - begins, flush)
+    class Forgetful(type(dist.job_rounds)):
+        next_change = property(lambda self: 0, lambda self, value: None)
+        def advance(self, number, flush):
+            super().advance(number - begins, flush)
+    dist.job_rounds.__class__, dist.job_rounds.number = Forgetful, 0
 said = []
 for step in range(begins, 8):
     before = counters.numpy_runs
