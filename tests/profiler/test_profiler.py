@@ -21,6 +21,7 @@ def trace(tmp_path):
     file = tmp_path / "trace.json"
     before = dict(profiler.profiler.control.settings)
     profiler.set_config(filename=str(file))
+    profiler.profiler.control.recorder.clear()  # of what other tests recorded
     profiler.dumps(reset=True)
 
     def read():
