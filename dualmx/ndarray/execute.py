@@ -486,7 +486,7 @@ def _end_programs() -> None:
     XLA's threads crash where the destructors of its libraries run beside them.
     """
     until = time.monotonic() + EXIT_SECONDS
-    for result in [r() for results in in_flight for r in results]:
+    for result in [r() for results in list(in_flight) for r in results]:
         while result is not None and not result.is_deleted() and not result.is_ready():
             if time.monotonic() > until:
                 exit_while_xla_works()

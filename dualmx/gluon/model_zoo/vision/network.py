@@ -33,11 +33,11 @@ def with_pretrained(net: Net, pretrained: bool, name: str, root: str, ctx: Conte
 def preset(build: Callable[..., Net], name: str, what: str, *args: Any, **settings: Any) -> Callable[..., Net]:
     """Return a function called `name` that makes `what`: `build` with some arguments given."""
 
-    def made(**kwargs: Any) -> Net:
+    def builder(**kwargs: Any) -> Net:
         return build(*args, **settings, **kwargs)
 
-    made.__name__ = made.__qualname__ = name
-    made.__module__ = build.__module__
-    made.__doc__ = f"{what}; keywords as for `{build.__name__}`."
-    made.__annotations__ = {"kwargs": "Any", "return": build.__annotations__["return"]}
-    return made
+    builder.__name__ = builder.__qualname__ = name
+    builder.__module__ = build.__module__
+    builder.__doc__ = f"{what}; keywords as for `{build.__name__}`."
+    builder.__annotations__ = {"kwargs": "Any", "return": build.__annotations__["return"]}
+    return builder
