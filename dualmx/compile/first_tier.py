@@ -25,12 +25,14 @@ class Work(NamedTuple):
     Attributes:
         statements: those that compute or move elements one by one.
         products, convolutions, loops: matrix products, convolutions, and loops, whose bodies count once.
+        layers: batch normalizations, which are several statements when compiled.
     """
 
     statements: int
     products: int
     convolutions: int
     loops: int
+    layers: int = 0
 
 
 class Cost(NamedTuple):

@@ -30,6 +30,24 @@ def uses_onednn(flops: int) -> bool:
     return flops >= MIN_LIBRARY_FLOPS and there is not None and there()
 
 
+_layers: ContextVar[bool] = ContextVar("dualmx_layer_primitives", default=False)
+
+
+def has_layer_primitives() -> bool:
+    """True where a body is traced for the interpreter, which runs some layers as one primitive."""
+    return _layers.get()
+
+
+@contextmanager
+def with_layer_primitives() -> Iterator[None]:
+    """Inside the `with` block, `has_layer_primitives()` returns True."""
+    token = _layers.set(True)
+    try:
+        yield
+    finally:
+        _layers.reset(token)
+
+
 @contextmanager
 def lowering_on_platform(name: str, library: Callable[[], bool] | None = None) -> Iterator[None]:
     """Set what `platform()` returns inside the `with` block; the compile room wraps every trace in it.

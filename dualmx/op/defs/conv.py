@@ -15,7 +15,7 @@ from jax import lax
 
 from ...core.errors import ArgumentError
 from .. import interpolation
-from ..lowering_context import platform, uses_onednn
+from ..lowering_context import has_layer_primitives, platform, uses_onednn
 from ..registry import op
 from ..schema import ABSENT, Count, Ignored, Positive, Shape, Tensor, When
 from ..shape_rules import need_float, signature_of
@@ -102,7 +102,8 @@ def _convolve(
         x = jnp.moveaxis(x, 1, -1)
     plain = groups == 1 and w.shape[:n] == (1,) * n and max(lhs_dilate) == 1 and not any(lo or hi for lo, hi in pad)
     flops = 2 * math.prod(x.shape[:-1]) // math.prod(stride) * math.prod(w.shape[-2:])
-    if cpu and plain and not (dtype == jnp.float32 and uses_onednn(flops)):
+    by_kernel = has_layer_primitives() and max(stride) > 1  # which copies no slice, nor spreads it in its gradient
+    if cpu and plain and not by_kernel and not (dtype == jnp.float32 and uses_onednn(flops)):
         y = _pointwise(x, w, stride)
     else:
         letters = "DHW"[3 - n :]

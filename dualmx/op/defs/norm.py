@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ...core.errors import ArgumentError
+from ..layer_primitives import layer_primitive
 from ..lowering_context import axis_size, psum_over_processes
 from ..registry import op
 from ..schema import Aux, Ignored, NonNegative, Positive, Tensor, Train, UntypedTensor
@@ -59,16 +60,30 @@ def _batch_normalize(x: jax.Array, gamma: jax.Array, beta: jax.Array, eps: float
 
 
 def _batch_fwd(x: jax.Array, gamma: jax.Array, beta: jax.Array, eps: float, axis: int) -> tuple[Any, Any]:
+    y, mean, var, inv = normalize_batch(x, gamma, beta, eps=eps, axis=axis)
+    return (y, mean, var), (x, gamma, mean, inv)
+
+
+def _batch_bwd(eps: float, axis: int, res: Any, cts: Any) -> tuple[jax.Array, ...]:
+    return normalize_batch_vjp(*res, cts[0], axis=axis)
+
+
+@layer_primitive
+def normalize_batch(x: jax.Array, gamma: jax.Array, beta: jax.Array, *, eps: float, axis: int) -> tuple[jax.Array, ...]:
+    """The data normalized by their own statistics per channel, mean, biased variance and 1/√(variance + eps)."""
     mean, var = _moments(x, axis)
     inv = lax.rsqrt(var + eps)
-    return (_scale_shift(x, mean, gamma * inv, beta, axis), mean, var), (x, gamma, mean, inv)
+    return _scale_shift(x, mean, gamma * inv, beta, axis), mean, var, inv
 
 
-def _batch_bwd(eps: float, axis: int, res: Any, cts: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
-    x, gamma, mean, inv = res
+@layer_primitive
+def normalize_batch_vjp(
+    x: jax.Array, gamma: jax.Array, mean: jax.Array, inv: jax.Array, cotangent: jax.Array, *, axis: int
+) -> tuple[jax.Array, ...]:
+    """The gradients of data, gamma and beta from that of the normalized data."""
     others = tuple(i for i in range(x.ndim) if i != axis)
-    count = math.prod(x.shape) // x.shape[axis]
-    dy = cts[0].astype(_wide(x))
+    count = math.prod(x.shape[i] for i in others)
+    dy = cotangent.astype(_wide(x))
     centred = x.astype(_wide(x)) - _per_channel(mean, axis, x.ndim)
     dbeta = jnp.sum(dy, others)
     dgamma = jnp.sum(dy * centred, others) * inv
@@ -93,7 +108,7 @@ def _joint_fwd(
 ) -> tuple[Any, Any]:
     others = tuple(i for i in range(x.ndim) if i != axis)
     wide = x.astype(_wide(x))
-    rows = jnp.full((1,), math.prod(x.shape) // x.shape[axis], wide.dtype)  # other processes may have other batches
+    rows = jnp.full((1,), math.prod(x.shape[i] for i in others), wide.dtype)  # other processes may have other batches
     total, count = psum_over_processes([jnp.sum(wide, others), rows], processes, f"{key} mean")
     mean = total / count
     centred = wide - _per_channel(mean, axis, x.ndim)

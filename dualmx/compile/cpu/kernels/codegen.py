@@ -616,6 +616,20 @@ def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
     return w.let(f"K.scatter({ins[0]},{ins[1]},{ins[2]},{w.constant(p['dimension_numbers'])},{mode!r},{how!r})")
 
 
+# -- layers
+
+
+@rule("normalize_batch")
+def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
+    eps = w.constant(np.float32(eqn.params["eps"]))
+    return w.let_many(4, f"K.normalize_batch({','.join(ins)},{eps},{eqn.params['axis']})")
+
+
+@rule("normalize_batch_vjp")
+def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
+    return w.let_many(3, f"K.normalize_batch_vjp({','.join(ins)},{eqn.params['axis']})")
+
+
 # -- random numbers
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from ....op.lowering_context import MIN_LIBRARY_FLOPS
 from ..onednn.ffi_handlers import available
-from ..onednn.numpy_calls import convolve
+from ..onednn.numpy_calls import convolve, dense
 from ..onednn.primitives import DATA, FILTERS, FORWARD, ConvSpec, Sizes, faulty, upper_padding
 
 _BLOCK_BYTES = 1 << 24  # of the windows that are laid out at a time
@@ -77,15 +77,15 @@ class _Plan:
 
     def _by_library(self, x: Any, y: Any) -> Any:
         spec = self.spec
-        x = _dense(x)
+        x = dense(x)
         if spec.kind == FILTERS:
-            y = _dense(y)
+            y = dense(y)
             shape, text = spec.filters, self._text(spec.order)
         else:
             size = spec.result if spec.kind == FORWARD else spec.data
             shape = (size[0], *size[2:], size[1])
             order = self.orders.get(y.strides) or self._order(y)
-            y, text = _dense(y.transpose(order)), self._text(order)
+            y, text = dense(y.transpose(order)), self._text(order)
         out = np.empty(shape, np.float32)
         return out if convolve(text, x, y, out, self.is_small) else None
 
@@ -101,11 +101,6 @@ class _Plan:
         if order not in self.texts:
             self.texts[order] = replace(self.spec, order=order).text().encode()
         return self.texts[order]
-
-
-def _dense(x: Any) -> Any:
-    """The same in one piece of memory, as oneDNN reads it."""
-    return x if x.flags.c_contiguous and x.flags.aligned else np.array(x, order="C")
 
 
 @dataclass(frozen=True)

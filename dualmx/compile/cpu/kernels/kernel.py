@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ import numpy as np
 
 from ....core.errors import MXNetError
 from ....graph.vjp import is_integer
-from ....op.lowering_context import lowering_on_platform
+from ....op.lowering_context import lowering_on_platform, with_layer_primitives
 from ....op.registry import Call
 from ....op.shape_functions import encode_shapes
 from ....op.stored_source import UNUSABLE, Data, FormatError, SourceReader, encode_expression, encode_functions
@@ -46,18 +47,22 @@ _KEY = ((2,), np.dtype(np.uint32))
 _SCALAR = ((), np.dtype(np.float32))
 _MAX_STORED = 8  # kernels that are read for one pattern
 
+_VIEW = re.compile(r" = (?:np\.reshape|np\.broadcast_to|\w+\.transpose|\w+\.reshape)\(")  # it moves no elements
+
 
 def work_of(source: str) -> Work:
     """Return the work of functions.
 
     Example:
         >>> work_of("def run(sizes, x0):\\n v1 = np.matmul(x0,x0)\\n v2 = v1+x0\\n return (v2,)")
-        Work(statements=1, products=1, convolutions=0, loops=0)
+        Work(statements=1, products=1, convolutions=0, loops=0, layers=0)
     """
     products, convolutions = source.count("K.dot_general(") + source.count("matmul("), source.count("K.convolution(")
-    around = source.count("def ") + source.count(" return (") + source.count(" = sizes\n")
-    statements = source.count("\n") + 1 - around - products - convolutions
-    return Work(statements, products, convolutions, source.count("K.scan(") + source.count("K.while_loop("))
+    layers = source.count("K.normalize_batch")
+    around = source.count("def ") + source.count(" return (") + source.count(" = sizes\n") + len(_VIEW.findall(source))
+    statements = source.count("\n") + 1 - around - products - convolutions - layers
+    loops = source.count("K.scan(") + source.count("K.while_loop(")
+    return Work(statements, products, convolutions, loops, layers)
 
 
 class Kernel(NamedTuple):
@@ -163,7 +168,7 @@ def _make_kernel(call: Call, wrt: tuple[int, ...], avals: Avals, pattern: Patter
     more = [jax.ShapeDtypeStruct(*a) for a in [_SCALAR] * call.n_runtime + [_KEY] * call.n_keys]
 
     def body(specs: list[jax.ShapeDtypeStruct]) -> _Traces:
-        with lowering_on_platform("cpu"):
+        with lowering_on_platform("cpu"), with_layer_primitives():
             return _traces(call, wrt, [*specs, *more])
 
     try:

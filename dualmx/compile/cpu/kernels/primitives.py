@@ -14,6 +14,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from ..onednn import numpy_calls
+from ..onednn.ffi_handlers import available
 from .convolutions import convolution as convolution
 from .matmul import dot_general as dot_general
 from .matmul import matmul as matmul
@@ -127,6 +129,8 @@ def keep(mask: Any, x: Any) -> Any:
     """x where a mask holds, 0 elsewhere: by its bits, since `where` goes wrong at every branch it guesses."""
     if mask.size < _MIN_MASK_SIZE or x.dtype.itemsize not in _MASKS or x.shape != mask.shape:
         return np.where(mask, x, x.dtype.type(0))
+    if x.dtype.itemsize == 4 and available() and (out := numpy_calls.keep_masked(mask, x)) is not None:
+        return out
     return _masked(np.negative(mask.view(np.int8)), x)
 
 
@@ -258,6 +262,45 @@ def _fold(x: Any, axis: int) -> Any:
 
 def _along(axis: int, start: int, stop: int) -> tuple[slice, ...]:
     return (*[slice(None)] * axis, slice(start, stop))
+
+
+def normalize_batch(x: Any, gamma: Any, beta: Any, eps: Any, axis: int) -> tuple[Any, ...]:
+    """x normalized over all axes but one, their mean, biased variance and 1 / sqrt(variance + eps)."""
+    rows = _rows(x, axis)
+    if available():
+        y, mean, var, inv = numpy_calls.normalize_batch(rows, gamma, beta, eps)
+    else:
+        shift = rows[:1]
+        d = rows - shift
+        count = x.dtype.type(len(rows))
+        s1, s2 = reduce_sum(d, (0,)) / count, reduce_sum(d * d, (0,)) / count
+        mean, var = shift[0] + s1, np.maximum(s2 - s1 * s1, x.dtype.type(0))
+        inv = rsqrt(var + eps)
+        y = (rows - mean) * (gamma * inv) + beta
+    return _as_data(y, x, axis), mean, var, inv
+
+
+def normalize_batch_vjp(x: Any, gamma: Any, mean: Any, inv: Any, dy: Any, axis: int) -> tuple[Any, ...]:
+    """The gradients of x, gamma and beta of `normalize_batch` from that of its first result."""
+    rows, dy = _rows(x, axis), _rows(dy, axis)
+    if available():
+        dx, dgamma, dbeta = numpy_calls.normalize_batch_vjp(rows, gamma, mean, inv, dy)
+    else:
+        centred, slope, count = rows - mean, gamma * inv, x.dtype.type(len(rows))
+        dbeta, dgamma = reduce_sum(dy, (0,)), reduce_sum(dy * centred, (0,)) * inv
+        dx = dy * slope - centred * (slope * inv * dgamma / count) - slope * dbeta / count
+    return _as_data(dx, x, axis), dgamma, dbeta
+
+
+def _rows(x: Any, axis: int) -> Any:
+    """Elements by channels, which lie on an axis, in one piece of memory."""
+    last = np.moveaxis(x, axis, -1)
+    return numpy_calls.dense(last.reshape(math.prod(last.shape[:-1]), last.shape[-1]))
+
+
+def _as_data(rows: Any, x: Any, axis: int) -> Any:
+    """The inverse of `_rows` for data like x."""
+    return np.moveaxis(rows.reshape(*x.shape[:axis], *x.shape[axis + 1 :], x.shape[axis]), -1, axis)
 
 
 def reduce_prod(x: Any, axes: Sizes) -> Any:

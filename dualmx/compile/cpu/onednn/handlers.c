@@ -1,8 +1,10 @@
-/* What XLA calls for a convolution or product that oneDNN computes. Nothing but a C compiler is needed to build it.
+/* What XLA calls for a convolution or product that oneDNN computes, and batch normalization for programs that run
+ * without XLA. Nothing but a C compiler is needed to build it.
  *
  * Nothing here waits for Python's lock: XLA calls from threads of its own, also while the interpreter shuts down.
  * Sources: XLA's foreign function interface, version 0.3, a stable binary interface; the C API of oneDNN 3.
  */
+#include <math.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -399,6 +401,126 @@ int dualmx_onednn_start(void* const* functions) {
   int status = dnnl.engine_create(&engine, CPU, 0) || dnnl.stream_create(&stream, engine, IN_ORDER);
   return status || dnnl.primitive_attr_create(&caller) || dnnl.primitive_attr_set_scratchpad_mode(caller, CALLER);
 }
+
+/* Batch normalization of rows of channels, and masks, for programs that run without XLA. */
+
+#if defined(__x86_64__) && defined(__has_attribute)
+#if __has_attribute(target_clones)
+#define FOR_EACH_PROCESSOR __attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
+#endif
+#ifndef FOR_EACH_PROCESSOR
+#define FOR_EACH_PROCESSOR
+#endif
+
+enum { BLOCK = 16, TILE = 256 }; /* rows that are added in float before their sums are in double; channels at a time */
+
+/* Of each of n channels the sums of x - shift and of its square. */
+FOR_EACH_PROCESSOR static void moments(const float* restrict x, const float* restrict shift, int64_t rows,
+                                       int64_t channels, int64_t n, double* restrict sums, double* restrict squares) {
+  memset(sums, 0, n * sizeof *sums);
+  memset(squares, 0, n * sizeof *squares);
+  for (int64_t begin = 0; begin < rows; begin += BLOCK) {
+    int64_t end = begin + BLOCK < rows ? begin + BLOCK : rows;
+    float sum[TILE] = {0}, square[TILE] = {0};
+    for (int64_t i = begin; i < end; i++)
+      for (int64_t j = 0; j < n; j++) {
+        float d = x[i * channels + j] - shift[j];
+        sum[j] += d;
+        square[j] += d * d;
+      }
+    for (int64_t j = 0; j < n; j++) sums[j] += sum[j], squares[j] += square[j];
+  }
+}
+
+/* Of each of n channels the sums of dy and of dy (x - mean). */
+FOR_EACH_PROCESSOR static void products(const float* restrict x, const float* restrict dy, const float* restrict mean,
+                                        int64_t rows, int64_t channels, int64_t n, double* restrict sums,
+                                        double* restrict weighted) {
+  memset(sums, 0, n * sizeof *sums);
+  memset(weighted, 0, n * sizeof *weighted);
+  for (int64_t begin = 0; begin < rows; begin += BLOCK) {
+    int64_t end = begin + BLOCK < rows ? begin + BLOCK : rows;
+    float sum[TILE] = {0}, product[TILE] = {0};
+    for (int64_t i = begin; i < end; i++)
+      for (int64_t j = 0; j < n; j++) {
+        float g = dy[i * channels + j];
+        sum[j] += g;
+        product[j] += g * (x[i * channels + j] - mean[j]);
+      }
+    for (int64_t j = 0; j < n; j++) sums[j] += sum[j], weighted[j] += product[j];
+  }
+}
+
+/* y = (x - mean) scale + beta */
+FOR_EACH_PROCESSOR static void scale_rows(const float* restrict x, const float* restrict mean,
+                                          const float* restrict scale, const float* restrict beta, int64_t rows,
+                                          int64_t channels, int64_t n, float* restrict y) {
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t j = 0; j < n; j++) {
+      int64_t at = i * channels + j;
+      y[at] = (x[at] - mean[j]) * scale[j] + beta[j];
+    }
+}
+
+/* dx = dy a - (x - mean) b - c */
+FOR_EACH_PROCESSOR static void combine_rows(const float* restrict x, const float* restrict dy,
+                                            const float* restrict mean, const float* restrict a,
+                                            const float* restrict b, const float* restrict c, int64_t rows,
+                                            int64_t channels, int64_t n, float* restrict dx) {
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t j = 0; j < n; j++) {
+      int64_t at = i * channels + j;
+      dx[at] = dy[at] * a[j] - (x[at] - mean[j]) * b[j] - c[j];
+    }
+}
+
+/* y, mean, biased variance and 1 / sqrt(variance + eps) of x, gamma and beta. */
+void dualmx_normalize_batch(int64_t rows, int64_t channels, float eps, const float* x, const float* gamma,
+                            const float* beta, float* y, float* mean, float* variance, float* inverse) {
+  double sums[TILE], squares[TILE];
+  float scale[TILE];
+  for (int64_t first = 0; first < channels; first += TILE) {
+    int64_t n = first + TILE < channels ? TILE : channels - first;
+    moments(x + first, x + first, rows, channels, n, sums, squares); /* shifted by a row, so that nothing cancels */
+    for (int64_t j = 0; j < n; j++) {
+      double s = sums[j] / rows, v = squares[j] / rows - s * s;
+      mean[first + j] = (float)(x[first + j] + s);
+      variance[first + j] = v < 0 ? 0 : (float)v; /* NaN stays */
+      inverse[first + j] = 1 / sqrtf(variance[first + j] + eps);
+      scale[j] = gamma[first + j] * inverse[first + j];
+    }
+    scale_rows(x + first, mean + first, scale, beta + first, rows, channels, n, y + first);
+  }
+}
+
+/* Gradients of x, gamma and beta from that of y. */
+void dualmx_normalize_batch_vjp(int64_t rows, int64_t channels, const float* x, const float* gamma, const float* mean,
+                                const float* inverse, const float* dy, float* dx, float* dgamma, float* dbeta) {
+  double sums[TILE], weighted[TILE];
+  float a[TILE], b[TILE], c[TILE];
+  for (int64_t first = 0; first < channels; first += TILE) {
+    int64_t n = first + TILE < channels ? TILE : channels - first;
+    products(x + first, dy + first, mean + first, rows, channels, n, sums, weighted);
+    for (int64_t j = 0; j < n; j++) {
+      float r = inverse[first + j];
+      dbeta[first + j] = (float)sums[j];
+      dgamma[first + j] = (float)(weighted[j] * r);
+      a[j] = gamma[first + j] * r;
+      b[j] = a[j] * r * dgamma[first + j] / rows;
+      c[j] = a[j] * dbeta[first + j] / rows;
+    }
+    combine_rows(x + first, dy + first, mean + first, a, b, c, rows, channels, n, dx + first);
+  }
+}
+
+/* x where a mask of bytes 0 and 1 holds, 0 elsewhere; words of any type. */
+FOR_EACH_PROCESSOR static void masked(const uint8_t* restrict mask, const uint32_t* restrict x, int64_t n,
+                                      uint32_t* restrict out) {
+  for (int64_t i = 0; i < n; i++) out[i] = x[i] & -(uint32_t)mask[i];
+}
+
+void dualmx_keep_masked(const uint8_t* mask, const uint32_t* x, int64_t n, uint32_t* out) { masked(mask, x, n, out); }
 
 /* What XLA calls. */
 

@@ -1,4 +1,4 @@
-"""Convolutions of NumPy arrays by oneDNN, without XLA."""
+"""Layers of NumPy arrays by oneDNN and our compiled handlers, without XLA."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import ctypes
 import functools
 import logging
 from typing import Any
+
+import numpy as np
 
 from . import bindings
 from .ffi_handlers import library
@@ -24,6 +26,11 @@ def _compute() -> Any:
 @functools.cache
 def _openmp() -> Any:
     return bindings.library()  # which is linked to it
+
+
+def dense(x: Any) -> Any:
+    """The same array in one piece of aligned memory, as oneDNN and the handlers read it."""
+    return x if x.flags.c_contiguous and x.flags.aligned else np.array(x, order="C")
 
 
 def convolve(text: bytes, first: Any, second: Any, out: Any, is_small: bool) -> bool:
@@ -45,3 +52,45 @@ def convolve(text: bytes, first: Any, second: Any, out: Any, is_small: bool) -> 
     if message.value:
         logging.getLogger("dualmx").info("%s: %s", text.decode(), message.value.decode(errors="replace"))
     return not message.value
+
+
+@functools.cache
+def _normalize() -> tuple[Any, Any]:
+    run, pull = library().dualmx_normalize_batch, library().dualmx_normalize_batch_vjp
+    run.argtypes = [ctypes.c_int64, ctypes.c_int64, ctypes.c_float, *[ctypes.c_void_p] * 7]
+    pull.argtypes = [ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 8]
+    run.restype = pull.restype = None
+    return run, pull
+
+
+def normalize_batch(x: Any, gamma: Any, beta: Any, eps: Any) -> tuple[Any, ...]:
+    """Normalized rows (N, C), mean, biased variance and 1 / sqrt(variance + eps) per channel; all float32."""
+    ins = [dense(a) for a in (x, gamma, beta)]
+    outs = [np.empty_like(ins[0]), *[np.empty_like(ins[1]) for _ in range(3)]]
+    _normalize()[0](*x.shape, eps, *[a.ctypes.data for a in (*ins, *outs)])
+    return tuple(outs)
+
+
+def normalize_batch_vjp(x: Any, gamma: Any, mean: Any, inv: Any, dy: Any) -> tuple[Any, ...]:
+    """The gradients of rows, gamma and beta from that of the normalized rows (N, C)."""
+    ins = [dense(a) for a in (x, gamma, mean, inv, dy)]
+    outs = [np.empty_like(ins[0]), np.empty_like(ins[1]), np.empty_like(ins[1])]
+    _normalize()[1](*x.shape, *[a.ctypes.data for a in (*ins, *outs)])
+    return tuple(outs)
+
+
+@functools.cache
+def _keep() -> Any:
+    keep = library().dualmx_keep_masked
+    keep.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p]
+    keep.restype = None
+    return keep
+
+
+def keep_masked(mask: Any, x: Any) -> Any:
+    """x of 4-byte elements where a mask of its shape holds, 0 elsewhere; None if they lie differently in memory."""
+    out = np.empty_like(x)  # as x, if that is in one piece
+    if not x.flags.aligned or out.strides != x.strides or tuple([4 * s for s in mask.strides]) != x.strides:
+        return None
+    _keep()(mask.ctypes.data, x.ctypes.data, x.size, out.ctypes.data)
+    return out

@@ -1,0 +1,162 @@
+"""Batch normalization and masks of the interpreter, by the compiled handlers and without them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dualmx as mx
+from dualmx import autograd, nd
+from dualmx.compile.cpu.kernels import primitives
+from dualmx.compile.cpu.kernels.kernel import work_of
+from dualmx.compile.cpu.onednn import numpy_calls
+from dualmx.compile.cpu.onednn.ffi_handlers import available
+
+FORMS = {
+    "in one piece": lambda a: a.copy(),
+    "channels last": lambda a: np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 1, -1)), -1, 1),
+    "every other": lambda a: np.repeat(a, 2, 0)[::2],
+    "reversed": lambda a: np.ascontiguousarray(a[::-1])[::-1],
+    "repeated": lambda a: np.broadcast_to(a[:1], a.shape),
+    "not aligned": lambda a: np.frombuffer(b"x" + a.tobytes(), a.dtype, offset=1).reshape(a.shape),
+}
+# (N, C, *S) around the sizes of the blocks of rows and of channels that the handlers take at a time.
+SHAPES = [(1, 1), (2, 3), (16, 2, 1), (17, 255), (3, 256, 5), (2, 257, 9, 1), (4, 513), (50, 7, 9, 11)]
+
+
+@pytest.fixture(params=["handlers", "numpy"])
+def how(request, monkeypatch):
+    """Whether the handlers compute, or NumPy does; each call of the handlers is noted."""
+    if request.param == "handlers":
+        if not available():
+            pytest.skip("without oneDNN")
+    else:
+        monkeypatch.setattr(primitives, "available", lambda: False)
+    return request.param
+
+
+def normalized(x, gamma, beta, eps, dy):
+    """All results and gradients for data (N, C, *S) in float64."""
+    x, gamma, beta, dy = (np.moveaxis(a, 1, -1) if a.ndim > 1 else a for a in map(np.float64, (x, gamma, beta, dy)))
+    over = tuple(range(x.ndim - 1))
+    mean, var = x.mean(over), x.var(over)
+    inv = 1 / np.sqrt(var + eps)
+    unit = (x - mean) * inv
+    dbeta, dgamma = dy.sum(over), (dy * unit).sum(over)
+    dx = gamma * inv * (dy - dy.mean(over) - unit * (dy * unit).mean(over))
+    back = [np.moveaxis(a, -1, 1) for a in (unit * gamma + beta, dx)]
+    return [back[0], mean, var, inv], [back[1], dgamma, dbeta]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_normalization_is_that_of_the_formula(how, form, shape):
+    draw = np.random.RandomState(0)
+    x, dy = (FORMS[form](draw.randn(*shape).astype("f") + 2) for _ in range(2))
+    gamma, beta = draw.rand(2, shape[1]).astype("f")
+    results, gradients = normalized(x, gamma, beta, 1e-3, dy)
+    found = primitives.normalize_batch(x, gamma, beta, np.float32(1e-3), 1)
+    for a, b in zip(found, results, strict=True):
+        assert a.dtype == np.float32
+        np.testing.assert_allclose(a, b, rtol=3e-5, atol=3e-5)
+    found = primitives.normalize_batch_vjp(x, gamma, found[1], found[3], dy, 1)
+    for a, b in zip(found, gradients, strict=True):
+        assert a.dtype == np.float32
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=2e-5 * max(1.0, np.abs(b).max(), x.size / shape[1]))
+
+
+def test_statistics_of_many_rows_far_from_zero(how):
+    x = np.float32(1000) + np.random.RandomState(0).rand(100_000, 3).astype("f")
+    _, mean, var, _ = primitives.normalize_batch(x, np.ones(3, "f"), np.zeros(3, "f"), np.float32(0), 1)
+    np.testing.assert_allclose(mean, x.mean(0, dtype="d"), rtol=1e-7)
+    np.testing.assert_allclose(var, x.var(0, dtype="d"), rtol=1e-5)
+
+
+def test_equal_rows_have_no_variance_and_nan_stays_in_its_channel(how):
+    x = np.full((40, 3), 7, "f")
+    x[5, 1] = np.nan
+    y, mean, var, inv = primitives.normalize_batch(x, np.ones(3, "f"), np.arange(3, dtype="f"), np.float32(0.25), 1)
+    np.testing.assert_array_equal(var[[0, 2]], 0)
+    np.testing.assert_array_equal(inv[[0, 2]], 2)
+    np.testing.assert_array_equal(y[:, [0, 2]], np.full((40, 2), [0, 2]))
+    assert all(np.isnan(a[..., 1]).all() for a in (y, mean, var, inv))
+
+
+@pytest.mark.parametrize("axis", [1, 2, -1])
+@pytest.mark.parametrize("tier", ["numpy", "xla"])
+def test_layer_in_a_step(monkeypatch, tier, axis):
+    monkeypatch.setenv("DUALMX_TIER", tier)
+    draw = np.random.RandomState(0)
+    shape = (5, 4, 6, 3)
+    data, cotangent = (draw.randn(*shape).astype("f") for _ in range(2))
+    scale, shift = draw.rand(2, shape[axis]).astype("f")
+    x, gamma, beta, mean, var = (nd.array(a) for a in (data, scale, shift, shift * 0, shift * 0 + 1))
+    for a in (x, gamma, beta):
+        a.attach_grad()
+    with autograd.record():
+        y = nd.BatchNorm(x, gamma, beta, mean, var, fix_gamma=False, axis=axis, eps=1e-3, momentum=0.5)
+        loss = (y * nd.array(cotangent)).sum()
+    loss.backward()
+    first = (np.moveaxis(a, axis, 1) for a in (data, cotangent))
+    results, gradients = normalized(next(first), scale, shift, 1e-3, next(first))
+    wanted = [np.moveaxis(results[0], 1, axis), np.moveaxis(gradients[0], 1, axis), *gradients[1:]]
+    found = (y, x.grad, gamma.grad, beta.grad, mean, var)
+    for a, b in zip(found, (*wanted, 0.5 * results[1], 0.5 + 0.5 * results[2]), strict=True):
+        np.testing.assert_allclose(a.asnumpy(), b, rtol=1e-4, atol=1e-5)
+
+
+def test_second_gradient_in_both_tiers(monkeypatch):
+    draw = np.random.RandomState(0)
+    data, scale = draw.randn(4, 3, 5).astype("f"), 3 + draw.rand(3).astype("f")
+    found = []
+    for tier in ("numpy", "xla"):
+        monkeypatch.setenv("DUALMX_TIER", tier)
+        x, gamma, zeros, ones = nd.array(data), nd.array(scale), nd.zeros(3), nd.ones(3)
+        x.attach_grad()
+        with autograd.record():
+            y = nd.BatchNorm(x, gamma, zeros, zeros.copy(), ones, fix_gamma=False)
+            first = autograd.grad((y**3).sum(), x, create_graph=True, retain_graph=True)[0]
+            total = (first**2).sum()
+        total.backward()
+        found.append(x.grad.asnumpy())
+    assert np.abs(found[1]).max() > 1
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-3, atol=1e-4 * np.abs(found[1]).max())
+
+
+def test_empty_channels(monkeypatch):
+    monkeypatch.setenv("DUALMX_TIER", "numpy")
+    x, vectors = mx.np.zeros((2, 0, 3)), [mx.np.zeros((0,)) for _ in range(4)]
+    x.attach_grad()
+    with autograd.record():
+        y = mx.npx.batch_norm(x, *vectors, fix_gamma=False)
+    y.backward()
+    assert y.shape == x.grad.shape == (2, 0, 3)
+    assert x.grad.asnumpy().size == 0
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype", ["float32", "int32", "float64", "float16"])
+def test_masks_keep_bits(how, form, dtype):
+    draw = np.random.RandomState(0)
+    plain = draw.randn(3, 40, 41, 2).astype("f")
+    plain.flat[:4] = np.nan, -0.0, np.inf, -np.inf
+    with np.errstate(invalid="ignore"):
+        x = FORMS[form](plain.astype(dtype))
+    for mask in (draw.rand(*x.shape) > 0.5, FORMS[form](draw.rand(*x.shape) > 0.5)):
+        np.testing.assert_array_equal(primitives.keep(mask, x), np.where(mask, x, 0), strict=True)
+        np.testing.assert_array_equal(primitives.drop(mask, x), np.where(mask, 0, x), strict=True)
+
+
+@pytest.mark.skipif(not available(), reason="without oneDNN")
+def test_masks_that_lie_otherwise_are_left_to_numpy():
+    x, mask = np.ones((64, 65), "f"), np.ones((64, 65), bool)
+    assert numpy_calls.keep_masked(mask, x) is not None
+    assert numpy_calls.keep_masked(np.asfortranarray(mask), x) is None
+    assert numpy_calls.keep_masked(mask[:, ::-1], x[:, ::-1]) is None
+
+
+def test_work_counts_layers_and_no_views():
+    source = "def run(sizes, x0):\n v1 = x0.transpose(1,0)\n v2 = np.reshape(v1,(6,))\n v3 = v2+v2\n return (v3,)"
+    assert work_of(source).statements == 1
+    source = source.replace("v2+v2", "K.normalize_batch(v2,c0,c1,c2,1)")
+    assert (work_of(source).statements, work_of(source).layers) == (0, 1)
