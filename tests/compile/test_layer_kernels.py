@@ -160,3 +160,69 @@ def test_work_counts_layers_and_no_views():
     assert work_of(source).statements == 1
     source = source.replace("v2+v2", "K.normalize_batch(v2,c0,c1,c2,1)")
     assert (work_of(source).statements, work_of(source).layers) == (0, 1)
+
+
+def passed_to_first_maxima(x, dy, kernel, stride, low):
+    """The gradient of images (N, H, W, C) by loops over windows, in float64, and the maxima."""
+    out = np.zeros(x.shape)
+    y = np.empty(dy.shape, x.dtype)
+    padding = np.finfo(x.dtype).min
+    for n, r, c, k in np.ndindex(*dy.shape):
+        places = [(r * stride[0] + i - low[0], c * stride[1] + j - low[1]) for i, j in np.ndindex(*kernel)]
+        inside = [0 <= a < x.shape[1] and 0 <= b < x.shape[2] for a, b in places]
+        values = [x[n, a, b, k] if is_in else padding for (a, b), is_in in zip(places, inside, strict=True)]
+        y[n, r, c, k] = np.max(values)  # NaN if one is
+        winners = [p for p, v, is_in in zip(places, values, inside, strict=True) if v == y[n, r, c, k] and is_in]
+        if winners and y[n, r, c, k] != padding:
+            out[n, winners[0][0], winners[0][1], k] += dy[n, r, c, k]
+    return y, out
+
+
+WINDOWS = [
+    ((2, 2), (2, 2), (0, 0), (4, 3)),
+    ((3, 3), (2, 2), (1, 1), (4, 4)),
+    ((3, 2), (1, 3), (0, 1), (6, 3)),
+    ((1, 1), (2, 2), (0, 0), (4, 4)),
+    ((2, 3), (3, 2), (1, 2), (3, 4)),  # the last windows reach beyond the image
+]
+
+
+@pytest.mark.parametrize("channels", [1, 5, 300])
+@pytest.mark.parametrize(("kernel", "stride", "low", "out"), WINDOWS)
+def test_gradients_pass_to_the_first_maximum(how, kernel, stride, low, out, channels):
+    draw = np.random.RandomState(0)
+    x = draw.randint(-2, 3, (2, 8, 7, channels)).astype("f")  # many are equal
+    x.flat[3], x.flat[50], x.flat[-1] = np.nan, np.inf, -np.inf
+    dy = draw.randn(2, *out, channels).astype("f")
+    y, wanted = passed_to_first_maxima(x, dy, kernel, stride, low)
+    for lay in (np.copy, lambda a: np.ascontiguousarray(a.transpose(3, 0, 1, 2)).transpose(1, 2, 3, 0)):
+        found = primitives.max_pool_vjp(lay(x), lay(y), lay(dy), 1, kernel, stride, low)
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("tier", ["numpy", "xla"])
+@pytest.mark.parametrize(
+    ("shape", "options"),
+    [
+        ((2, 3, 8, 7), {"kernel": (3, 3), "stride": (2, 2), "pad": (1, 1)}),
+        ((2, 3, 9, 9), {"kernel": (2, 2), "stride": (2, 2), "pooling_convention": "full"}),
+        ((2, 3, 8, 8), {"kernel": (3, 3), "global_pool": True}),
+        ((2, 8, 7, 3), {"kernel": (2, 3), "layout": "NHWC"}),
+        ((2, 3, 9), {"kernel": (3,), "stride": (2,)}),
+        ((2, 3, 4, 5, 6), {"kernel": (2, 2, 2), "stride": (1, 2, 2)}),
+    ],
+)
+def test_maxima_in_a_step(monkeypatch, tier, shape, options):
+    monkeypatch.setenv("DUALMX_TIER", tier)
+    values = np.random.RandomState(0).permutation(int(np.prod(shape))).reshape(shape).astype("f")
+    x = nd.array(values)
+    x.attach_grad()
+    with autograd.record():
+        y = nd.Pooling(x, pool_type="max", **options)
+        loss = (y * y).sum()
+    loss.backward()
+    maxima, counts = np.unique(y.asnumpy(), return_counts=True)
+    wanted = np.zeros(values.size, "f")
+    wanted[maxima.astype(int)] = 2 * maxima * counts
+    np.testing.assert_allclose(x.grad.asnumpy(), wanted[values.astype(int)], rtol=1e-6)

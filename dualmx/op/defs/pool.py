@@ -14,6 +14,7 @@ import numpy as np
 from jax import lax
 
 from ...core.errors import ArgumentError
+from ..layer_primitives import layer_primitive
 from ..lowering_context import platform
 from ..registry import OPS, op
 from ..schema import ABSENT, Count, Ignored, OptionalTensor, Positive, Shape, Tensor
@@ -108,8 +109,13 @@ def _max_fwd(x: jax.Array, win: Window) -> tuple[jax.Array, tuple[jax.Array, jax
     return y, (x, y)
 
 
-def _max_bwd(win: Window, res: tuple[jax.Array, jax.Array], dy: jax.Array) -> tuple[jax.Array]:
-    x, y = res
+def _max_bwd(win: Window, res: tuple[jax.Array, jax.Array], dy: jax.Array) -> tuple[jax.Array, ...]:
+    return max_pool_vjp(*res, dy, win=win)
+
+
+@layer_primitive
+def max_pool_vjp(x: jax.Array, y: jax.Array, dy: jax.Array, *, win: Window) -> tuple[jax.Array, ...]:
+    """The gradient of the data from that of their maxima, which it passes to the first maximum of each window."""
     taken = jnp.zeros(y.shape, bool)
     parts = []
     for part in _slices(x, win, _lowest(x)):

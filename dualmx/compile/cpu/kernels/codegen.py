@@ -630,6 +630,13 @@ def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
     return w.let_many(3, f"K.normalize_batch_vjp({','.join(ins)},{eqn.params['axis']})")
 
 
+@rule("max_pool_vjp")
+def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
+    win = eqn.params["win"]
+    sizes = ",".join(sizes_source(n) for n in (win.kernel, win.stride, win.low))
+    return w.let(f"K.max_pool_vjp({','.join(ins)},{win.first},{sizes})", eqn.outvars[0])
+
+
 # -- random numbers
 
 

@@ -292,6 +292,31 @@ def normalize_batch_vjp(x: Any, gamma: Any, mean: Any, inv: Any, dy: Any, axis: 
     return _as_data(dx, x, axis), dgamma, dbeta
 
 
+def max_pool_vjp(x: Any, y: Any, dy: Any, first: int, kernel: Sizes, stride: Sizes, low: Sizes) -> Any:
+    """The gradient of x from that of y, the maxima of its windows; the first maximum of each receives it.
+
+    `first` is the index of the first spatial axis, `low` the padding in front.
+    """
+    if available() and first == 1 and x.ndim == 4:
+        return numpy_calls.max_pool_vjp(x, y, dy, (*kernel, *stride, *low))
+    lowest = np.finfo(x.dtype).min
+    padded = list(x.shape)
+    for i, (k, s, p) in enumerate(zip(kernel, stride, low, strict=True), first):
+        padded[i] = max((y.shape[i] - 1) * s + k, p + x.shape[i])
+    inner = tuple([slice(p, p + x.shape[i]) for i, p in enumerate(low, first)])
+    inner = (*[slice(None)] * first, *inner)
+    values, total = np.full(padded, lowest, x.dtype), np.zeros(padded, x.dtype)
+    values[inner] = x
+    left = np.ones(y.shape, bool)
+    for at in itertools.product(*map(range, kernel)):
+        window = [slice(a, a + (y.shape[first + i] - 1) * stride[i] + 1, stride[i]) for i, a in enumerate(at)]
+        place = (*[slice(None)] * first, *window)
+        hit = (values[place] == y) & left
+        left &= ~hit
+        total[place] += np.where(hit, dy, x.dtype.type(0))
+    return total[inner]
+
+
 def _rows(x: Any, axis: int) -> Any:
     """Elements by channels, which lie on an axis, in one piece of memory."""
     last = np.moveaxis(x, axis, -1)

@@ -4,6 +4,7 @@
  * Nothing here waits for Python's lock: XLA calls from threads of its own, also while the interpreter shuts down.
  * Sources: XLA's foreign function interface, version 0.3, a stable binary interface; the C API of oneDNN 3.
  */
+#include <float.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -402,7 +403,7 @@ int dualmx_onednn_start(void* const* functions) {
   return status || dnnl.primitive_attr_create(&caller) || dnnl.primitive_attr_set_scratchpad_mode(caller, CALLER);
 }
 
-/* Batch normalization of rows of channels, and masks, for programs that run without XLA. */
+/* Batch normalization, gradients of maxima and masks, for programs that run without XLA. */
 
 #if defined(__x86_64__) && defined(__has_attribute)
 #if __has_attribute(target_clones)
@@ -512,6 +513,42 @@ void dualmx_normalize_batch_vjp(int64_t rows, int64_t channels, const float* x, 
     }
     combine_rows(x + first, dy + first, mean + first, a, b, c, rows, channels, n, dx + first);
   }
+}
+
+/* The gradients of n channels of one pixel pass where it is the maximum of its window, and are used up there. */
+FOR_EACH_PROCESSOR static void pass_to_maxima(const float* restrict x, const float* restrict y, int64_t n,
+                                              float* restrict left, float* restrict dx) {
+  for (int64_t j = 0; j < n; j++) {
+    int is_maximum = x[j] == y[j];
+    dx[j] += is_maximum ? left[j] : 0;
+    left[j] = is_maximum ? 0 : left[j];
+  }
+}
+
+/* The gradient of images (N, H, W, C) from that of the maxima (N, h, w, C) of windows, whose first maximum receives it.
+ * `sizes` are N, H, W, C, h, w, two of the windows, two strides and two paddings in front. */
+void dualmx_max_pool_vjp(const int64_t* sizes, const float* x, const float* y, const float* dy, float* dx) {
+  int64_t images = sizes[0], height = sizes[1], width = sizes[2], channels = sizes[3];
+  memset(dx, 0, images * height * width * channels * sizeof *dx);
+  float lowest[TILE], left[TILE], nowhere[TILE] = {0};
+  for (int64_t j = 0; j < TILE; j++) lowest[j] = -FLT_MAX; /* what padding holds */
+  for (int64_t image = 0; image < images; image++)
+    for (int64_t row = 0; row < sizes[4]; row++)
+      for (int64_t column = 0; column < sizes[5]; column++)
+        for (int64_t first = 0; first < channels; first += TILE) {
+          int64_t n = first + TILE < channels ? TILE : channels - first;
+          int64_t at = ((image * sizes[4] + row) * sizes[5] + column) * channels + first;
+          memcpy(left, dy + at, n * sizeof *left);
+          for (int64_t i = 0; i < sizes[6]; i++)
+            for (int64_t j = 0; j < sizes[7]; j++) {
+              int64_t r = row * sizes[8] + i - sizes[10], c = column * sizes[9] + j - sizes[11];
+              int64_t from = ((image * height + r) * width + c) * channels + first;
+              if (r < 0 || r >= height || c < 0 || c >= width)
+                pass_to_maxima(lowest, y + at, n, left, nowhere);
+              else
+                pass_to_maxima(x + from, y + at, n, left, dx + from);
+            }
+        }
 }
 
 /* x where a mask of bytes 0 and 1 holds, 0 elsewhere; words of any type. */

@@ -80,6 +80,25 @@ def normalize_batch_vjp(x: Any, gamma: Any, mean: Any, inv: Any, dy: Any) -> tup
 
 
 @functools.cache
+def _pool() -> Any:
+    pull = library().dualmx_max_pool_vjp
+    pull.argtypes = [ctypes.c_void_p] * 5
+    pull.restype = None
+    return pull
+
+
+def max_pool_vjp(x: Any, y: Any, dy: Any, window: tuple[int, ...]) -> Any:
+    """The gradient of images (N, H, W, C) from that of the maxima of their windows.
+
+    `window` holds two sizes, two strides and two paddings in front.
+    """
+    x, y, dy = dense(x), dense(y), dense(dy)
+    out, sizes = np.empty_like(x), np.array([*x.shape, *y.shape[1:3], *window], np.int64)
+    _pool()(*[a.ctypes.data for a in (sizes, x, y, dy, out)])
+    return out
+
+
+@functools.cache
 def _keep() -> Any:
     keep = library().dualmx_keep_masked
     keep.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p]
