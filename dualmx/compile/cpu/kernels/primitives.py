@@ -270,13 +270,14 @@ def normalize_batch(x: Any, gamma: Any, beta: Any, eps: Any, axis: int) -> tuple
     if available():
         y, mean, var, inv = numpy_calls.normalize_batch(rows, gamma, beta, eps)
     else:
-        shift = rows[:1]
-        d = rows - shift
-        count = x.dtype.type(len(rows))
-        s1, s2 = reduce_sum(d, (0,)) / count, reduce_sum(d * d, (0,)) / count
-        mean, var = shift[0] + s1, np.maximum(s2 - s1 * s1, x.dtype.type(0))
+        d, count = rows - rows[0], x.dtype.type(len(rows))  # shifted by a row, so that nothing cancels
+        s1 = reduce_sum(d, (0,)) / count
+        s2 = reduce_sum(np.multiply(d, d, out=d), (0,)) / count
+        mean, var = rows[0] + s1, np.maximum(s2 - s1 * s1, x.dtype.type(0))
         inv = rsqrt(var + eps)
-        y = (rows - mean) * (gamma * inv) + beta
+        y = np.subtract(rows, mean, out=d)
+        y *= gamma * inv
+        y += beta
     return _as_data(y, x, axis), mean, var, inv
 
 
@@ -288,7 +289,10 @@ def normalize_batch_vjp(x: Any, gamma: Any, mean: Any, inv: Any, dy: Any, axis: 
     else:
         centred, slope, count = rows - mean, gamma * inv, x.dtype.type(len(rows))
         dbeta, dgamma = reduce_sum(dy, (0,)), reduce_sum(dy * centred, (0,)) * inv
-        dx = dy * slope - centred * (slope * inv * dgamma / count) - slope * dbeta / count
+        dx = dy * slope
+        centred *= slope * inv * dgamma / count
+        dx -= centred
+        dx -= slope * dbeta / count
     return _as_data(dx, x, axis), dgamma, dbeta
 
 
