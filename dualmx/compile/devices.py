@@ -6,7 +6,6 @@ time, and whoever waits for one learns of lost processes. JAX's INFO logging is 
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import logging
 import math
@@ -26,6 +25,7 @@ from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from ..core.knobs import DIST_TIMEOUT
 from ..core.process import fork_guard
 from ..core.process import retain_freed as keep_memory
+from ..core.syntax import literal_of
 
 
 def x64() -> Any:
@@ -265,7 +265,7 @@ def parse_spec(spec: Any) -> Spec:
     value = spec
     if isinstance(value, str):
         try:
-            value = ast.literal_eval(value.replace("Ellipsis", "..."))
+            value = literal_of(value.replace("Ellipsis", "..."))
         except (ValueError, SyntaxError):
             value = (spec,)
     if value is None:

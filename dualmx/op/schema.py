@@ -6,7 +6,6 @@ the runtime and hidden from users. Keyword-only arguments are typed parameters.
 
 from __future__ import annotations
 
-import ast
 import inspect
 import types
 import typing
@@ -18,6 +17,7 @@ import jax
 import numpy as np
 
 from ..core.dtypes import as_dtype
+from ..core.syntax import literal_of
 
 
 class Role:
@@ -89,7 +89,7 @@ def _literal(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return ast.literal_eval(value.strip().rstrip("L"))
+        return literal_of(value.strip().rstrip("L"))
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         raise ValueError("not a number or tuple of numbers") from None
 

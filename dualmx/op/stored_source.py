@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from inspect import CO_VARARGS
 from typing import Any
 
+from ..core.syntax import parse
+
 _NAME = re.compile(r"[vxcd]\d{1,6}(_\d{1,6})?")
 _STRING = re.compile(r"[A-Za-z_]{1,24}")
 _MAX_DEPTH, _MAX_STATEMENTS, _MAX_ITEMS = 60, 20_000, 10_000
@@ -62,12 +64,12 @@ def encode_expression(source: str) -> Data:
     Raises:
         FormatError: the format does not have such expressions.
     """
-    return _encode(ast.parse(source, mode="eval").body)
+    return _encode(parse(source, "eval").body)
 
 
 def encode_functions(source: str) -> list[Data]:
     """Return the functions of a source as data: for each its name, arguments, statements and results."""
-    return [_encode_function(node) for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+    return [_encode_function(node) for node in parse(source).body if isinstance(node, ast.FunctionDef)]
 
 
 def _encode_function(node: ast.FunctionDef) -> Data:
