@@ -26,7 +26,7 @@ SHAPES = [(1, 1), (2, 3), (16, 2, 1), (17, 255), (3, 256, 5), (2, 257, 9, 1), (4
 
 @pytest.fixture(params=["handlers", "numpy"])
 def how(request, monkeypatch):
-    """Whether the handlers compute, or NumPy does; each call of the handlers is noted."""
+    """Whether the handlers compute, or NumPy does."""
     if request.param == "handlers":
         if not available():
             pytest.skip("without oneDNN")
