@@ -47,6 +47,7 @@ _KEY = ((2,), np.dtype(np.uint32))
 _SCALAR = ((), np.dtype(np.float32))
 _MAX_STORED = 8  # kernels that are read for one pattern
 
+_POOLING_STATEMENTS = 40  # of the formula, as which a gradient of maxima counts: compiled ones have all threads
 _VIEW = re.compile(r" = (?:np\.reshape|np\.broadcast_to|\w+\.transpose|\w+\.reshape)\(")  # it moves no elements
 
 
@@ -58,9 +59,9 @@ def work_of(source: str) -> Work:
         Work(statements=1, products=1, convolutions=0, loops=0, layers=0)
     """
     products, convolutions = source.count("K.dot_general(") + source.count("matmul("), source.count("K.convolution(")
-    layers = source.count("K.normalize_batch") + source.count("K.max_pool_vjp")
+    layers, poolings = source.count("K.normalize_batch"), source.count("K.max_pool_vjp")
     around = source.count("def ") + source.count(" return (") + source.count(" = sizes\n") + len(_VIEW.findall(source))
-    statements = source.count("\n") + 1 - around - products - convolutions - layers
+    statements = source.count("\n") + 1 - around - products - convolutions - layers + _POOLING_STATEMENTS * poolings
     loops = source.count("K.scan(") + source.count("K.while_loop(")
     return Work(statements, products, convolutions, loops, layers)
 
