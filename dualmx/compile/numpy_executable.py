@@ -10,16 +10,16 @@ import numpy as np
 from ..graph.interpreter import run
 from ..graph.trie import State
 from .cpu.kernels.executor import NumpyExecutor, ProgramKernels, TimingExecutor
-from .cpu.kernels.matmul import one_blas_thread
+from .cpu.kernels.threads import one_blas_thread
 from .devices import accepts_numpy, jax_from_numpy_nocopy
 from .events import counters, listeners
 from .first_tier import Cost, FirstTierExecutable, Work
 
-# Microseconds, from convolutional, recurrent and dense networks on two cores; only the order of magnitude counts.
-# What compiling any program takes, and more for each of what it does.
+# Microseconds of CPU time, from convolutional, recurrent and dense networks on two cores; only the order of magnitude
+# counts. What compiling any program takes, and more for each of what it does.
 _COMPILE_US, _COMPILE_EACH_US = (
-    25_000.0,
-    Work(statements=500, products=10_000, convolutions=120_000, loops=200_000, layers=4_000),
+    50_000.0,
+    Work(statements=1_500, products=10_000, convolutions=80_000, loops=300_000, layers=4_000),
 )
 # A compiled program saves some for each statement, and each byte that these write; products and convolutions save none.
 _STATEMENT_US, _BYTE_US = 5.0, 0.000019

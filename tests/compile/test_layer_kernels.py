@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+
 import numpy as np
 import pytest
+import scipy.special
 
 import dualmx as mx
 from dualmx import autograd, nd
@@ -155,6 +159,39 @@ def test_masks_that_lie_otherwise_are_left_to_numpy():
     assert numpy_calls.keep_masked(mask[:, ::-1], x[:, ::-1]) is None
 
 
+def erf_of(x, found):
+    found.put(primitives.erf(x))
+
+
+@pytest.mark.skipif(not available(), reason="without oneDNN")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
+def test_handlers_in_a_fork():
+    """OpenMP's threads are not there; without care it waits for them."""
+    x = np.linspace(-5, 5, 1 << 20, dtype="f")
+    wanted = primitives.erf(x)  # starts them
+    context = multiprocessing.get_context("fork")
+    found = context.Queue()
+    child = context.Process(target=erf_of, args=(x, found))
+    child.start()
+    try:
+        np.testing.assert_array_equal(found.get(timeout=60), wanted)
+    finally:
+        child.kill()
+        child.join(60)
+
+
+@pytest.mark.parametrize("n", [1 << 12, (1 << 16) + 1, 1 << 20])
+def test_error_function(how, n):
+    x = np.concatenate([np.linspace(-6, 6, n - 5), [np.nan, np.inf, -np.inf, 1e-30, -0.0]]).astype("f")
+    found, wanted = primitives.erf(x), scipy.special.erf(x.astype("d"))
+    assert found.dtype == np.float32
+    unit = np.spacing(np.abs(wanted).astype("f"))
+    assert np.nanmax(np.abs(found - wanted) / unit) <= 8
+    assert np.isnan(found[-5]) and found[-4] == 1 and found[-3] == -1 and np.signbit(found[-1])
+    for lay in (lambda a: a[::2], lambda a: a[::-1], lambda a: np.broadcast_to(a, (2, n))):
+        np.testing.assert_array_equal(primitives.erf(lay(x)), lay(found))
+
+
 def test_work_counts_layers_and_no_views():
     source = "def run(sizes, x0):\n v1 = x0.transpose(1,0)\n v2 = np.reshape(v1,(6,))\n v3 = v2+v2\n return (v3,)"
     assert work_of(source).statements == 1
@@ -189,13 +226,14 @@ WINDOWS = [
 
 @pytest.mark.parametrize("channels", [1, 5, 300])
 @pytest.mark.parametrize(("kernel", "stride", "low", "out"), WINDOWS)
-def test_gradients_pass_to_the_first_maximum(how, kernel, stride, low, out, channels):
+def test_maxima_and_where_their_gradients_pass(how, kernel, stride, low, out, channels):
     draw = np.random.RandomState(0)
     x = draw.randint(-2, 3, (2, 8, 7, channels)).astype("f")  # many are equal
     x.flat[3], x.flat[50], x.flat[-1] = np.nan, np.inf, -np.inf
     dy = draw.randn(2, *out, channels).astype("f")
     y, wanted = passed_to_first_maxima(x, dy, kernel, stride, low)
     for lay in (np.copy, lambda a: np.ascontiguousarray(a.transpose(3, 0, 1, 2)).transpose(1, 2, 3, 0)):
+        np.testing.assert_array_equal(primitives.max_pool(lay(x), 1, kernel, stride, low, out), y)
         found = primitives.max_pool_vjp(lay(x), lay(y), lay(dy), 1, kernel, stride, low)
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)

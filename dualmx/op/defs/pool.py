@@ -91,21 +91,23 @@ def _lowest(x: jax.Array) -> float:
     return float(jnp.finfo(x.dtype).min)
 
 
-def _max_forward(x: jax.Array, win: Window) -> jax.Array:
+@layer_primitive
+def max_pool(x: jax.Array, *, win: Window) -> tuple[jax.Array, ...]:
+    """The maxima of windows."""
     best, *rest = _slices(x, win, _lowest(x))
     for part in rest:
         best = jnp.maximum(best, part)
-    return best
+    return (best,)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(1,))
 def _max_sliced(x: jax.Array, win: Window) -> jax.Array:
     """Maximum over small windows; the gradient goes to the first maximum of each window."""
-    return _max_forward(x, win)
+    return max_pool(x, win=win)[0]
 
 
 def _max_fwd(x: jax.Array, win: Window) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-    y = _max_forward(x, win)
+    (y,) = max_pool(x, win=win)
     return y, (x, y)
 
 

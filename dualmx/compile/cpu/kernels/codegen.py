@@ -25,6 +25,17 @@ def is_literal(v: Any) -> bool:
     return hasattr(v, "val")
 
 
+def live_equations(jaxpr: Any) -> list[Any]:
+    """Return the equations of an open jaxpr that its results need."""
+    needed = {v for v in jaxpr.outvars if not is_literal(v)}
+    live = []
+    for eqn in reversed(jaxpr.eqns):
+        if not needed.isdisjoint(eqn.outvars):
+            live.append(eqn)
+            needed.update(v for v in eqn.invars if not is_literal(v))
+    return live[::-1]
+
+
 def rule(*primitives: str) -> Callable[[Rule], Rule]:
     """Register the decorated function for primitives: it writes an equation and returns the names of its results."""
 
@@ -100,17 +111,11 @@ class SourceWriter:
         jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
         names: dict[Any, str] = dict(zip(jaxpr.invars, args, strict=True))
         names.update((var, self.literal(c)) for var, c in zip(jaxpr.constvars, consts, strict=True))
-        needed = {v for v in jaxpr.outvars if not is_literal(v)}
-        live = []
-        for eqn in reversed(jaxpr.eqns):
-            if not needed.isdisjoint(eqn.outvars):
-                live.append(eqn)
-                needed.update(v for v in eqn.invars if not is_literal(v))
 
         def name_of(v: Any) -> str:
             return self.literal(v.val, v.aval.dtype) if is_literal(v) else names[v]
 
-        for eqn in reversed(live):
+        for eqn in live_equations(jaxpr):
             write = RULES.get(eqn.primitive.name)
             if write is None:
                 raise Unsupported(eqn.primitive.name)
@@ -247,22 +252,23 @@ def _type(v: Any) -> tuple[str, Any]:
 # -- calls of jaxprs
 
 
-@rule("jit", "pjit")
+# What a primitive that calls a jaxpr calls.
+CALLED_JAXPRS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    **dict.fromkeys(("jit", "pjit", "checkpoint", "remat", "remat2"), lambda params: params["jaxpr"]),
+    **dict.fromkeys(
+        ("closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"),
+        lambda params: params.get("call_jaxpr") or params["fun_jaxpr"],
+    ),
+}
+IDENTITIES = ("optimization_barrier", "stop_gradient", "copy", "copy_p", "name", "random_wrap", "random_unwrap")
+
+
+@rule(*CALLED_JAXPRS)
 def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
-    return w.inline(eqn.params["jaxpr"], ins)
+    return w.inline(CALLED_JAXPRS[eqn.primitive.name](eqn.params), ins)
 
 
-@rule("closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr")
-def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
-    return w.inline(eqn.params.get("call_jaxpr") or eqn.params["fun_jaxpr"], ins)
-
-
-@rule("checkpoint", "remat", "remat2")
-def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
-    return w.inline(eqn.params["jaxpr"], ins)
-
-
-@rule("optimization_barrier", "stop_gradient", "copy", "copy_p", "name", "random_wrap", "random_unwrap")
+@rule(*IDENTITIES)
 def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
     return ins
 
@@ -290,6 +296,32 @@ _EXPRESSIONS = {
     "shift_right_arithmetic": "K.shift_right_arithmetic({0},{1})", "rem": "K.remainder({0},{1})",
     "random_fold_in": "K.fold_in({0},{1})", "complex": "{0}+1j*{1}", "clamp": "K.clamp({0},{1},{2})",
 }  # fmt: skip
+
+# Primitives whose results depend on the elements of the inputs in the same place only.
+ELEMENTWISE = frozenset(
+    {*_UFUNCS, *_EXPRESSIONS, "div", "integer_pow", "round", "reduce_precision", "convert_element_type", "select_n"}
+    - {"random_seed", "random_fold_in"}
+)
+_TAKES_OUT = re.compile(
+    rf"( (v\d+) = (?:{'|'.join(map(re.escape, sorted({*_UFUNCS.values(), 'np.divide'})))})\(.*?)(?:,out=v\d+)?\)"
+)
+
+
+def writing_into(source: str, name: str) -> str:
+    """Return the function `name` of generated source as one that writes some results into memory it is given.
+
+    It takes `outs`, memory or None for each result, before the arrays. The others are returned as before.
+    """
+    lines = source.split("\n")
+    heads = [i for i, line in enumerate(lines) if line.startswith("def ")]
+    start = next(i for i in heads if lines[i].startswith(f"def {name}("))
+    end = min([i for i in heads if i > start], default=len(lines))
+    body = lines[start:end]
+    results = body[-1].removeprefix(" return (").removesuffix(")").split(",")[:-1]
+    for i, line in enumerate(body):
+        if (found := _TAKES_OUT.fullmatch(line)) and results.count(found[2]) == 1:
+            body[i] = f"{found[1]},out=outs[{results.index(found[2])}])"
+    return "\n".join([body[0].replace("(sizes", "(sizes,outs", 1), *body[1:]])
 
 
 @rule(*_UFUNCS)
@@ -628,6 +660,13 @@ def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
 @rule("normalize_batch_vjp")
 def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
     return w.let_many(3, f"K.normalize_batch_vjp({','.join(ins)},{eqn.params['axis']})")
+
+
+@rule("max_pool")
+def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
+    win = eqn.params["win"]
+    sizes = ",".join(sizes_source(n) for n in (win.kernel, win.stride, win.low, win.out))
+    return w.let(f"K.max_pool({ins[0]},{win.first},{sizes})", eqn.outvars[0])
 
 
 @rule("max_pool_vjp")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from types import FunctionType
@@ -40,14 +41,16 @@ from ....op.trace_store import (
 )
 from ...first_tier import Work
 from . import primitives
-from .codegen import SourceWriter, Unsupported
+from .block_axes import INPUT, WHOLE, BlockAxis, block_axes
+from .blocks import in_blocks
+from .codegen import SourceWriter, Unsupported, writing_into
 
 Sizes = tuple[int, ...]
 _KEY = ((2,), np.dtype(np.uint32))
 _SCALAR = ((), np.dtype(np.float32))
 _MAX_STORED = 8  # kernels that are read for one pattern
 
-_POOLING_STATEMENTS = 40  # of the formula, as which a gradient of maxima counts: compiled ones have all threads
+_POOLING_STATEMENTS = 30  # of the formula, as which maxima and their gradients count
 _VIEW = re.compile(r" = (?:np\.reshape|np\.broadcast_to|\w+\.transpose|\w+\.reshape)\(")  # it moves no elements
 
 
@@ -59,7 +62,7 @@ def work_of(source: str) -> Work:
         Work(statements=1, products=1, convolutions=0, loops=0, layers=0)
     """
     products, convolutions = source.count("K.dot_general(") + source.count("matmul("), source.count("K.convolution(")
-    layers, poolings = source.count("K.normalize_batch"), source.count("K.max_pool_vjp")
+    layers, poolings = source.count("K.normalize_batch"), source.count("K.max_pool")
     around = source.count("def ") + source.count(" return (") + source.count(" = sizes\n") + len(_VIEW.findall(source))
     statements = source.count("\n") + 1 - around - products - convolutions - layers + _POOLING_STATEMENTS * poolings
     loops = source.count("K.scan(") + source.count("K.while_loop(")
@@ -198,6 +201,7 @@ class _KernelSource(NamedTuple):
         constants: by the names that they have there.
         guards: conditions on the sizes.
         n_results, floating, has_pull: as those of `Kernel` say.
+        axes: along which `run`, and `pull`, may be run in parts.
     """
 
     source: str
@@ -206,12 +210,19 @@ class _KernelSource(NamedTuple):
     n_results: int
     floating: tuple[int, ...]
     has_pull: bool
+    axes: tuple[list[BlockAxis], list[BlockAxis]]
 
     def kernel(self, sizes: Sequence[str]) -> Kernel:
         """Return the kernel, in whose source sizes have these names."""
         source = f"{self.source}\nfunctions = (run, {'pull' if self.has_pull else None})"
-        run, pull = define(source, "functions", {"np": np, "K": primitives, **self.constants})
+        scope = {"np": np, "K": primitives, **self.constants}
+        run, pull = define(source, "functions", scope)
         guard, work = guard_function(sizes, self.guards), work_of(self.source)
+
+        def in_parts(function: Any, name: str, axes: list[BlockAxis]) -> Any:
+            return in_blocks(function, lambda: define(writing_into(self.source, name), name, scope), axes, guard)
+
+        run, pull = in_parts(run, "run", self.axes[0]), pull and in_parts(pull, "pull", self.axes[1])
         return Kernel(guard, run, pull, self.n_results, self.floating, work)
 
 
@@ -222,7 +233,10 @@ def _write(trace: SymbolicTrace) -> _KernelSource:
     if traces.backward is not None:
         writer.add_function("pull", traces.backward, trace.names)
     has_pull = traces.backward is not None
-    return _KernelSource(writer.source, writer.constants, trace.guards, traces.n_results, traces.floating, has_pull)
+    axes = block_axes(traces.forward, trace.names), block_axes(traces.backward, trace.names) if has_pull else []
+    return _KernelSource(
+        writer.source, writer.constants, trace.guards, traces.n_results, traces.floating, has_pull, axes
+    )
 
 
 # -- between processes
@@ -249,6 +263,7 @@ def _keep(key: str, pattern: Pattern, wrt: tuple[int, ...], written: _KernelSour
             "constants": {name: encode_constant(value) for name, value in written.constants.items()},
             "n_results": written.n_results,
             "floating": list(written.floating),
+            "axes": [[list(axis) for axis in axes] for axes in written.axes],
         }
         shapes = encode_shapes(pattern, trace.guards, trace.result.forward.out_avals[: written.n_results])
     except FormatError as e:
@@ -267,8 +282,9 @@ def _stored_kernels(call: Call, wrt: tuple[int, ...], pattern: Pattern, sizes: S
     try:
         for data in store.read(key).get(_part(wrt), []):
             stored_pattern, *fields = read_fields(
-                data, pattern=list, guards=list, functions=list, constants=dict, n_results=int, floating=list
-            )
+                data, pattern=list, guards=list, functions=list, constants=dict, n_results=int, floating=list,
+                axes=list,
+            )  # fmt: skip
             which = decode_refinement(stored_pattern, pattern)
             if which is None or len(found) == _MAX_STORED:
                 continue
@@ -286,7 +302,7 @@ def _stored_kernels(call: Call, wrt: tuple[int, ...], pattern: Pattern, sizes: S
 
 def _read(fields: list[Data], names: list[str], n_args: int, n_gradients: int) -> _KernelSource:
     """Return the kernel of stored fields, whose functions take and return as many values as they must."""
-    guards, functions, constants, n_results, floating = fields
+    guards, functions, constants, n_results, floating, axes = fields
     values = {name: decode_constant(value) for name, value in constants.items()}
     reader = SourceReader(values, names, _FUNCTIONS)
     lines = [reader.function(f, (name,)) for f, name in zip(functions, ("run", "pull"), strict=False)]
@@ -302,8 +318,29 @@ def _read(fields: list[Data], names: list[str], n_args: int, n_gradients: int) -
     source = "\n".join(row for function in lines for row in function)
     scope = SourceReader(names)
     return _KernelSource(
-        source, values, [scope.expression(g) for g in guards], n_results, tuple(floating), len(functions) == 2
-    )
+        source, values, [scope.expression(g) for g in guards], n_results, tuple(floating), len(functions) == 2,
+        _read_axes(axes, counts, len(names)),
+    )  # fmt: skip
+
+
+def _read_axes(
+    axes: list[Data], counts: list[tuple[int, int]], n_sizes: int
+) -> tuple[list[BlockAxis], list[BlockAxis]]:
+    """Return the axes of stored functions, which take `sizes` and arrays and return values, as many as counted."""
+    found: list[list[BlockAxis]] = []
+    for group, (n_args, n_values) in itertools.zip_longest(axes, counts, fillvalue=(0, 0)):
+        found.append([])
+        for data in group if type(group) is list else ():
+            size, ins, outs, passes = data
+            places = [(ins, n_args - 1, WHOLE), (outs, n_values, INPUT - n_args + 2)]
+            if any(len(at) != n or any(type(i) is not int or i < least for i in at) for at, n, least in places):
+                raise FormatError(f"axes {data}")
+            if type(size) is not int or not 0 <= size < n_sizes or type(passes) is not int:
+                raise FormatError(f"size {size}")
+            found[-1].append(BlockAxis(size, ins, outs, passes))
+    if len(found) > 2:
+        raise FormatError(f"axes of {len(found)} functions")
+    return found[0], found[1] if len(found) > 1 else []
 
 
 # -- tracing

@@ -54,13 +54,23 @@ def convolve(text: bytes, first: Any, second: Any, out: Any, is_small: bool) -> 
     return not message.value
 
 
+def _checked(function: Any) -> Any:
+    """A function of the handlers that returns 0, or another number without memory."""
+
+    def errcheck(result: int, *_: Any) -> None:
+        if result:
+            raise MemoryError(f"{function.__name__}: no memory for sums")
+
+    function.restype, function.errcheck = ctypes.c_int, errcheck
+    return function
+
+
 @functools.cache
 def _normalize() -> tuple[Any, Any]:
     run, pull = library().dualmx_normalize_batch, library().dualmx_normalize_batch_vjp
     run.argtypes = [ctypes.c_int64, ctypes.c_int64, ctypes.c_float, *[ctypes.c_void_p] * 7]
     pull.argtypes = [ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 8]
-    run.restype = pull.restype = None
-    return run, pull
+    return _checked(run), _checked(pull)
 
 
 def normalize_batch(x: Any, gamma: Any, beta: Any, eps: Any) -> tuple[Any, ...]:
@@ -80,21 +90,29 @@ def normalize_batch_vjp(x: Any, gamma: Any, mean: Any, inv: Any, dy: Any) -> tup
 
 
 @functools.cache
-def _pool() -> Any:
-    pull = library().dualmx_max_pool_vjp
-    pull.argtypes = [ctypes.c_void_p] * 5
-    pull.restype = None
-    return pull
+def _maxima() -> tuple[Any, Any]:
+    run, pull = library().dualmx_max_pool, library().dualmx_max_pool_vjp
+    run.argtypes, pull.argtypes = [ctypes.c_void_p] * 3, [ctypes.c_void_p] * 5
+    run.restype = pull.restype = None
+    return run, pull
+
+
+def max_pool(x: Any, count: tuple[int, ...], window: tuple[int, ...]) -> Any:
+    """The maxima (N, *count, C) of windows of images (N, H, W, C); NaN where one is in it.
+
+    `window` holds two sizes, two strides and two paddings in front, which count as the least finite number.
+    """
+    x = dense(x)
+    out, sizes = np.empty((x.shape[0], *count, x.shape[3]), x.dtype), np.array([*x.shape, *count, *window], np.int64)
+    _maxima()[0](*[a.ctypes.data for a in (sizes, x, out)])
+    return out
 
 
 def max_pool_vjp(x: Any, y: Any, dy: Any, window: tuple[int, ...]) -> Any:
-    """The gradient of images (N, H, W, C) from that of the maxima of their windows.
-
-    `window` holds two sizes, two strides and two paddings in front.
-    """
+    """The gradient of images (N, H, W, C) from that of the maxima y of their windows, as of `max_pool`."""
     x, y, dy = dense(x), dense(y), dense(dy)
     out, sizes = np.empty_like(x), np.array([*x.shape, *y.shape[1:3], *window], np.int64)
-    _pool()(*[a.ctypes.data for a in (sizes, x, y, dy, out)])
+    _maxima()[1](*[a.ctypes.data for a in (sizes, x, y, dy, out)])
     return out
 
 
@@ -112,4 +130,21 @@ def keep_masked(mask: Any, x: Any) -> Any:
     if not x.flags.aligned or out.strides != x.strides or tuple([4 * s for s in mask.strides]) != x.strides:
         return None
     _keep()(mask.ctypes.data, x.ctypes.data, x.size, out.ctypes.data)
+    return out
+
+
+@functools.cache
+def _erf() -> Any:
+    function = library().dualmx_erf
+    function.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p]
+    function.restype = None
+    return function
+
+
+def erf(x: Any) -> Any:
+    """The error function of float32, whose relative error is below 8 units of the last place."""
+    out = np.empty_like(x)  # as x, if that is in one piece
+    if not x.flags.aligned or out.strides != x.strides:
+        x, out = dense(x), np.empty(x.shape, x.dtype)
+    _erf()(x.ctypes.data, x.size, out.ctypes.data)
     return out
