@@ -111,6 +111,15 @@ def numpy_tier(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
+def one_tier(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Compile nothing where programs are compiled at an early run, for tests that compare bits of several runs."""
+    if knobs.PROMOTE_AT.is_set() and not knobs.TIER.is_set():
+        yield from _in_tier(monkeypatch, DUALMX_TIER="numpy")
+    else:
+        yield
+
+
+@pytest.fixture
 def operators_tier(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Run every program by executables of its operators."""
     yield from _in_tier(monkeypatch, DUALMX_TIER="operators")

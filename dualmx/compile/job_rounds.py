@@ -1,14 +1,16 @@
 """Rounds of a job: the processes change to compiled programs together, at a round of their synchronous store.
 
 Runs of programs are no measure there: one worker evaluates between two rounds and another one does not, so that the
-weights that each of them updates by itself would differ in their last bits. Rounds are the same for all of them.
+weights that each of them updates by itself would differ in their last bits. Rounds are the same for all of them. A
+server changes with each array by itself, at its update of that number: which arrays arrive together depends on chance.
 """
 
 from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from ..core import knobs
 
@@ -20,12 +22,15 @@ def must_compile() -> bool:
     """Return whether each program of this process is compiled before its first run, where nothing is set.
 
     A worker whose place another one may take would be followed by one that prepares its data in the second of the two
-    ways, and weights must not depend on deaths. Servers have no rounds that all their values are in. Nor must sums
-    depend on how many processes there are, of which one alone counts runs.
+    ways, and weights must not depend on deaths. What servers compute besides updates has no
+    rounds. Nor must sums depend on how many processes there are, of which one alone counts runs.
     """
+    is_deterministic = knobs.DETERMINISM.read() == "1"
+    if job_rounds.update:
+        return not knobs.TIER.is_set() and is_deterministic
     if knobs.ROLE.read() != "worker":
         return True
-    waits = knobs.ON_WORKER_DEATH.read() == "wait" or knobs.DETERMINISM.read() == "1"
+    waits = knobs.ON_WORKER_DEATH.read() == "wait" or is_deterministic
     return not knobs.TIER.is_set() and (waits or job_rounds.is_joined)
 
 
@@ -52,6 +57,7 @@ class JobRounds:
         self.is_joined = False
         self.thread = 0
         self.next_change: float = 0
+        self._update = threading.local()
 
     @property
     def change(self) -> int:
@@ -61,12 +67,29 @@ class JobRounds:
     @property
     def is_counting(self) -> bool:
         """Whether this thread's programs change by rounds, and no longer by their runs."""
-        return self.number > 0 and self.thread == threading.get_ident()
+        return bool(self.update) or self.number > 0 and self.thread == threading.get_ident()
 
     @property
     def is_changed(self) -> bool:
         """Whether this thread's programs are compiled before their first runs by now."""
-        return self.is_counting and self.number + 1 >= self.change
+        return self.is_counting and not self.update and self.number + 1 >= self.change
+
+    @property
+    def update(self) -> int:
+        """The number of the update that this thread computes, 0 if it computes none."""
+        return getattr(self._update, "number", 0)
+
+    @contextmanager
+    def of_update(self, number: int) -> Iterator[None]:
+        """Inside the `with` block this thread computes updates, each of which has this number among those of its array.
+
+        What is run there is not compiled below the round of the change, whatever was compiled already for others.
+        """
+        self._update.number = number
+        try:
+            yield
+        finally:
+            self._update.number = 0
 
     def advance(self, number: int, flush: Callable[[], None]) -> None:
         """Count rounds that were pushed.
@@ -83,6 +106,8 @@ class JobRounds:
 
     def progress(self, run: int, n_runs: int) -> tuple[int, int]:
         """Return from where on a program is used compiled, and where it is: by rounds if there are any, or by runs."""
+        if self.update:
+            return self.change, self.update
         if self.is_joined and knobs.ROOT_URI.is_set() and must_compile():
             return 0, n_runs
         return (self.change, self.number + 1) if self.is_counting else (run, n_runs)

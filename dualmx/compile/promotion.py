@@ -54,18 +54,25 @@ class Promotion:
         compile_us: how long it takes to compile it, in microseconds.
     """
 
-    __slots__ = ("run", "n_runs", "_compile_s", "_first_run_s", "_lock", "_compilation")
+    __slots__ = ("run", "n_runs", "_compile_s", "_first_run_s", "_lock", "_compilation", "_is_used")
 
     def __init__(self, run: int, compile_us: float):
         self.run, self.n_runs = run, 0
         self._compile_s, self._first_run_s = compile_us * 1e-6, 0.0
         self._lock = threading.Lock()  # threads that record the same program count together
         self._compilation: Compilation[Executable] | None = None
+        self._is_used = False
 
     @property
     def first_use(self) -> str:
         """When the compiled program is used first, in words."""
         return f"round {job_rounds.change} of the job" if job_rounds.is_counting else f"run {self.run}"
+
+    @property
+    def compiled(self) -> Executable | None:
+        """The compiled program, None before its first use."""
+        compilation = self._compilation
+        return compilation.result() if compilation is not None and self._is_used else None
 
     def next_run(self, compile_later: Callable[[], Compilation[Executable]]) -> Executable | None:
         """Count a run; returns the compiled program if it is to be used from now on.
@@ -82,13 +89,16 @@ class Promotion:
                     submit(self._compilation)
             if now < change or self._compilation is None:
                 return None
+            self._is_used = True
         return self._compilation.result()
 
     def _is_time_to_compile(self, change: int, now: int) -> bool:
         """Whether the way that is left takes no longer than compiling; which run is the first compiled one stays.
 
-        A program is taken to run once in a round.
+        A program is taken to run once in a round. A server begins in time in any case, since all workers wait for it.
         """
+        if job_rounds.update:
+            return now >= change // 2
         seconds = time.perf_counter()
         if self.n_runs == 1:
             self._first_run_s = seconds

@@ -15,7 +15,8 @@ import jax
 import numpy as np
 
 from .. import profiler
-from ..core import process
+from ..compile.job_rounds import job_rounds
+from ..core import knobs, process
 from ..core.context import Context
 from ..core.dtypes import is_float
 from ..core.errors import ArgumentError, MXNetError
@@ -150,13 +151,32 @@ class StoreUpdater:
         shared = self._store.has_shm_readers()
         if shared and (len(others) > 1 or (others and others[0][0].value.nbytes >= MIN_SHARED_BYTES)):
             values.update(self._allocate([shard for shard, _ in others]))
-        for group in (
-            [others] if len(others) == 1 or (others and self._is_frequent(others)) else _same_shape_groups(others)
-        ):
-            if not (shared or self._store.log_rounds or self._store.keep_previous):
-                self._release_values(shard for shard, _ in group)
-            self._update(group, values, keeps=shared)
+        for number, part in self._by_progress(others):
+            alone = len(part) == 1 or self._is_frequent(part)
+            for group in [part] if alone else _same_shape_groups(part):
+                if not (shared or self._store.log_rounds or self._store.keep_previous):
+                    self._release_values(shard for shard, _ in group)
+                with job_rounds.of_update(number):
+                    self._update(group, values, keeps=shared)
         return [values[id(shard)] for shard, _ in batch]
+
+    def _by_progress(self, batch: list[ShardGradient]) -> list[tuple[int, list[ShardGradient]]]:
+        """Divide a batch by which shards are updated by compiled programs; returns the least numbers of their updates.
+
+        Numbers are those of each shard's own updates, so that its bits do not depend on what arrives with it.
+        """
+        parts: dict[bool, list[ShardGradient]] = {}
+        least: dict[bool, int] = {}
+        for one in batch:
+            number = self._update_number(one[0])
+            is_changed = number >= job_rounds.change
+            parts.setdefault(is_changed, []).append(one)
+            least[is_changed] = min(least.get(is_changed, number), number)
+        return [(least[key], part) for key, part in parts.items()]
+
+    def _update_number(self, shard: Shard) -> int:
+        """The number of a shard's next update, from 1 on; it is kept with the states."""
+        return update_counts(self.optimizer).get(index_of(shard.key, shard.number), 0) + 1
 
     def _is_frequent(self, batch: list[ShardGradient]) -> bool:
         """Whether these shards often come together, so that one program for all of them pays."""
@@ -197,8 +217,10 @@ class StoreUpdater:
             self._weights[where] = (table, weight)
         table.begin_update(total.ids, self._store.keep_previous)
         values = total.values.reshape(-1, *weight.shape[1:])
-        self.updater([index], [RowSparseNDArray.from_numpy_parts(weight.shape, values, total.ids, _CPU)], [weight])
-        flush()  # each slice has its own number of rows: together they would make ever other programs
+        gradient = RowSparseNDArray.from_numpy_parts(weight.shape, values, total.ids, _CPU)
+        with job_rounds.of_update(self._update_number(shard)):
+            self.updater([index], [gradient], [weight])
+            flush()  # each slice has its own number of rows: together they would make ever other programs
         return table
 
     def _make_state(self, index: str, weight: NDArray) -> None:
@@ -252,7 +274,8 @@ class StoreUpdater:
             for ts, w in zip(terms, weights, strict=True)
         ]
         update = None
-        if can_compile(self.optimizer) and self._worth_compiling(which, slices, indices):
+        is_changed = job_rounds.update >= job_rounds.change or knobs.TIER.read() != "auto"
+        if is_changed and can_compile(self.optimizer) and self._worth_compiling(which, slices, indices):
             update = CompiledUpdate(self.updater, indices, weights, lying)
         grads = [_sum_terms(ts) for ts in lying]
         self.updater(indices, grads, weights)

@@ -20,6 +20,7 @@ from ..compile.background import Compilation, exit_while_xla_works
 from ..compile.devices import copy_buffer, device_put, jax_from_numpy_nocopy, wait_or_raise_lost
 from ..compile.events import counters, listeners
 from ..compile.executable import Executable, describe_program
+from ..compile.job_rounds import job_rounds
 from ..compile.multi_device import DeviceGroup, group_of, group_over_processes
 from ..compile.tiers import make_executable
 from ..core import knobs, process
@@ -618,7 +619,10 @@ def _plan(
 
 
 def _next_run(exe: Executable, traces: Sequence[Trace]) -> Executable:
-    """Count a run of a program that may be promoted; returns what runs it now, and from now on."""
+    """Count a run of a program that may be promoted; returns what runs it now, and from now on.
+
+    Updates of other arrays by the same program may not be as far; see `JobRounds.of_update`.
+    """
     wanted = next(iter(exe.output_index))
     fork_guard.require_compute()  # before a lock that another thread of the parent may have held
 
@@ -633,7 +637,8 @@ def _next_run(exe: Executable, traces: Sequence[Trace]) -> Executable:
     programs = traces[0].state.programs
     for key in [key for key, other in list(programs.items()) if other is exe]:
         made.output_index[key] = tuple(made.outputs.index(v) for v in key)
-        programs[key] = made
+        if not job_rounds.update:
+            programs[key] = made
     return made
 
 

@@ -47,6 +47,8 @@ class ReplayableProgram:
         keyed = bool(tr.keys)
         flush(tr)
         exe = next((e for e in list(state.programs.values()) if set(values) <= set(e.outputs)), None)
+        if exe is not None and exe.promotion is not None:
+            exe = exe.promotion.compiled or exe
         places = {id(data): i for i, data in enumerate(inputs)}
         if (
             exe is None

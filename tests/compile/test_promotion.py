@@ -126,7 +126,7 @@ def gradients(net, *shape) -> nd.NDArray:
 
 def test_the_run_follows_from_the_work(monkeypatch):
     monkeypatch.delenv("DUALMX_PROMOTE_AT")
-    small, large, square = nd.ones((2, 2)), nd.ones((2000, 500)), nd.ones((300, 300))
+    small, large, square = nd.ones((2, 2)), nd.ones((4000, 500)), nd.ones((300, 300))
     tiny = runs_of(lambda: nd.tanh(small * 2))
     heavy = runs_of(lambda: nd.tanh(large * 2))
     assert 6 <= heavy < 300 < 1_000 < tiny

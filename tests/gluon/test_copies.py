@@ -48,6 +48,7 @@ def trained(net: Any) -> list[np.ndarray]:
     return [p.data().asnumpy() for p in net.collect_params().values()]
 
 
+@pytest.mark.usefixtures("one_tier")
 @pytest.mark.parametrize("hybrid", [False, True])
 @pytest.mark.parametrize("make", [dense, convolutions, symbol])
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))], ids=["copy", "pickle"])

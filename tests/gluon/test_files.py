@@ -47,6 +47,7 @@ def test_keys(net: nn.HybridSequential, tmp_path: Path) -> None:
         net.collect_params().save(path, strip_prefix="xx_")
 
 
+@pytest.mark.usefixtures("one_tier")
 def test_all_kinds_of_files_load(net: nn.HybridSequential, tmp_path: Path) -> None:
     expected = net(nd.array(X)).asnumpy()
     net.save_parameters(str(tmp_path / "paths"))

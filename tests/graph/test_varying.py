@@ -265,6 +265,7 @@ PAIRS = {
 }
 
 
+@pytest.mark.usefixtures("one_tier")
 @pytest.mark.parametrize("name", PAIRS)
 def test_pairs_of_numpy(monkeypatch, name):
     x = np.arange(24, dtype="float32")

@@ -78,6 +78,7 @@ def test_metrics_of_ones_own() -> None:
     assert model.evaluate(X, Y, verbose=0)[1] == pytest.approx(max(model.predict(X).max(), 0.0), rel=1e-6)
 
 
+@pytest.mark.usefixtures("one_tier")
 def test_weights_of_rows() -> None:
     model = compiled()
     scores = model.predict(X)

@@ -17,8 +17,15 @@ from dualmx.optimizer.optimizer import update_counts
 from dualmx.ps.sparse_rows import dense
 from dualmx.ps.store import PendingRequest, Store
 from dualmx.ps.van.frame import REQUEST, Message
+from tests.conftest import forget_programs
 
-ROUNDS = FREQUENT_AFTER + 2
+ROUNDS, CHANGE = FREQUENT_AFTER + 2, 4
+
+
+@pytest.fixture(autouse=True)
+def _change_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays are updated by compiled programs from their fourth update on."""
+    monkeypatch.setenv("DUALMX_PROMOTE_AT", str(CHANGE))
 
 
 def failed(who: PendingRequest, reason: str) -> None:
@@ -32,9 +39,13 @@ def trained(
     cut: int,
     adds: bool = True,
     dtype: Any = np.float32,
+    begins: dict[str, int] | None = None,
     **settings: Any,
 ) -> dict[Any, bytes]:  # fmt: skip
-    """Values after some rounds whose pushes arrive in messages of `cut` keys; with `adds` the program adds them up."""
+    """Values after some rounds whose pushes arrive in messages of `cut` keys; with `adds` the program adds them up.
+
+    Keys in `begins` are pushed from that round on.
+    """
     store = Store(range(workers), True, lambda who: None, failed)
     updater = StoreUpdater(mx.optimizer.create(name, **settings), store)
     store.apply, store.updater_sums = updater.apply, adds
@@ -50,7 +61,12 @@ def trained(
         }
         for rank in reversed(range(workers)):
             for at in range(0, len(keys), cut):
-                parts: list[Any] = [(k, 0, turn, pushed[rank, k]) for k in keys[at : at + cut]]
+                late = begins or {}
+                parts: list[Any] = [
+                    (k, 0, turn - late.get(k, 1) + 1, pushed[rank, k])
+                    for k in keys[at : at + cut]
+                    if turn >= late.get(k, 1)
+                ]
                 store.push(rank, parts, PendingRequest(0, 0, len(parts), "push"))
     return {key: held.value.tobytes() for key, held in store.shards.items()}
 
@@ -60,6 +76,27 @@ def test_what_arrives_together_changes_no_bit() -> None:
     alone = trained("sgd", sizes, 2, 1, momentum=0.9)
     for cut in (2, 5, len(sizes)):
         assert trained("sgd", sizes, 2, cut, momentum=0.9) == alone
+
+
+@pytest.mark.parametrize("frequent", [2, 100])
+def test_arrays_that_begin_later_change_later(frequent: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of one program are updated in both ways at once, each as if it were alone."""
+    monkeypatch.setattr("dualmx.kvstore.server_updates.FREQUENT_AFTER", frequent)
+    sizes, begins = dict.fromkeys("abcdef", 640), {"b": 3, "d": 6, "e": 9}
+    alone = trained("adam", sizes, 2, 1, begins=begins)
+    assert trained("adam", sizes, 2, len(sizes), begins=begins) == alone
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StoreUpdater, "_update_number", lambda self, shard: CHANGE)
+        assert trained("adam", sizes, 2, 1, begins=begins) != alone  # the two ways differ
+
+
+def test_updates_are_compiled_late() -> None:
+    forget_programs()
+    compiled: list[int] = []
+    look = dict.fromkeys(range(1, ROUNDS), lambda updater, store: compiled.append(counters.compiles))
+    stepped(look, mx.optimizer.SGD(learning_rate=0.1))
+    built = np.diff(compiled)  # by each update; the thread that compiles may begin with the second one
+    assert built[0] == 0 and built[CHANGE:].sum() == 0 and built.sum() == 1
 
 
 def test_few_programs_suffice_for_whatever_arrives_together(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from dualmx.core.rng import rng_streams
 from dualmx.kvstore.states import FORMAT, read_snapshot
 
 
+@pytest.mark.usefixtures("one_tier")
 def test_random_streams_go_on() -> None:
     mx.random.seed(5)
     mx.nd.random.normal(shape=(2,)).asnumpy()

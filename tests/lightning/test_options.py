@@ -63,6 +63,7 @@ def test_the_module_of_before_and_the_best_checkpoint(tmp_path: Path) -> None:
         quiet().test(model, loader(8), ckpt_path="best")
 
 
+@pytest.mark.usefixtures("one_tier")
 def test_hooks_and_options() -> None:
     seen: list[str] = []
 

@@ -296,6 +296,7 @@ def seeded(run: Callable[..., list[Result]], samples: Sequence[Sample], seed: in
     return run(samples)
 
 
+@pytest.mark.usefixtures("one_tier")
 @pytest.mark.parametrize("size", ["short", pytest.param("rest", marks=pytest.mark.slow)])
 def test_random_operators(size):
     # Samplers of the gamma family are loops of rejection, which take long to compile: of the three operators that share

@@ -179,6 +179,7 @@ class Net(gluon.HybridBlock):
         return self.last(self.norm(F.Dropout(self.table(x), p=0.0).sum(axis=1)))
 
 
+@pytest.mark.usefixtures("one_tier")
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_training_equals_dense_training(optimizer: str) -> None:
     """Eager and hybridized; from the second step on nothing is compiled."""

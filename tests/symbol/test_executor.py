@@ -76,6 +76,7 @@ def test_backward_follows_an_inference_or_no_forward():
     bound(grad_req="null").backward()
 
 
+@pytest.mark.usefixtures("one_tier")
 @pytest.mark.parametrize("naive", [False, True])
 @pytest.mark.parametrize("fixed", [False, True])
 @pytest.mark.parametrize("passes", [2, 3])

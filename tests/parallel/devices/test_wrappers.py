@@ -179,6 +179,7 @@ def test_data_parallel_takes_over_what_is_initialized_and_hands_gradients_to_its
     np.testing.assert_allclose(x.grad.asnumpy().T, (np.array(up) - base) / 1e-6, atol=1e-4)
 
 
+@pytest.mark.usefixtures("one_tier")
 def test_dropout_differs_between_the_parts_and_repeats_with_the_seed() -> None:
     net = DataParallel(network(dropout=0.5), 4)
     net.initialize()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ....op.symbolic_sizes import size_source
 from .codegen import CALLED_JAXPRS, ELEMENTWISE, IDENTITIES, is_literal, live_equations
 
-WHOLE, SUM, INPUT = -1, -2, -3  # in place of an axis; INPUT - i stands for input i itself
+ABSENT, SUM, INPUT = -1, -2, -3  # in place of an axis; INPUT - i stands for input i itself
 _MIN_PASSES = 3  # over the elements of such arrays; less is not worth that results are copied
 
 # As how many passes a function counts that takes longer than memory does; all the others are one.
@@ -25,8 +25,8 @@ class BlockAxis(NamedTuple):
 
     Attributes:
         size: which of the function's sizes is that of the axis.
-        ins: for each input where the axis is, WHOLE if it has none.
-        outs: for each result where it is, WHOLE if it is the same for all parts, SUM if it is the sum over them, or
+        ins: for each input where the axis is, ABSENT if it has none.
+        outs: for each result where it is, ABSENT if it is the same for all parts, SUM if it is the sum over them, or
             INPUT - i if it is input i.
         passes: how often elements of arrays with the axis are computed, about.
     """
@@ -98,10 +98,10 @@ class _Analysis:
         return BlockAxis(number, [int(v.axis) for v in ins], [int(i) for i in places], self._passes)
 
     def _axis_of(self, shape: Sequence[Any]) -> int:
-        """Where the axis of the size is; WHOLE if no size depends on it."""
+        """Where the axis of the size is; ABSENT if no size depends on it."""
         places = [i for i, n in enumerate(shape) if self.depends(n)]
         if not places:
-            return WHOLE
+            return ABSENT
         if len(places) > 1 or size_source(shape[places[0]]) != self._name:
             raise _Dependent
         return places[0]
@@ -110,10 +110,10 @@ class _Analysis:
         """Return what is known of the results of a jaxpr."""
         inner = getattr(jaxpr, "jaxpr", jaxpr)
         known: dict[Any, _Value] = dict(zip(inner.invars, args, strict=True))
-        known.update((v, _Value(WHOLE)) for v in inner.constvars)
+        known.update((v, _Value(ABSENT)) for v in inner.constvars)
 
         def value_of(v: Any) -> _Value:
-            return _Value(WHOLE) if is_literal(v) else known[v]
+            return _Value(ABSENT) if is_literal(v) else known[v]
 
         for eqn in live_equations(inner):
             ins, name = [value_of(v) for v in eqn.invars], eqn.primitive.name
@@ -129,7 +129,7 @@ class _Analysis:
         return [value_of(v) for v in inner.outvars]
 
     def _checked(self, value: _Value, shape: Sequence[Any]) -> _Value:
-        if self._axis_of(shape) != (value.axis if value.axis >= 0 else WHOLE):
+        if self._axis_of(shape) != (value.axis if value.axis >= 0 else ABSENT):
             raise _Dependent
         return value
 
@@ -156,10 +156,10 @@ def _result(analysis: _Analysis, eqn: Any, ins: Sequence[_Value]) -> _Value:
 
 
 def _common_axis(ins: Iterable[_Value]) -> int:
-    axes = {v.axis for v in ins if v.axis != WHOLE}
+    axes = {v.axis for v in ins if v.axis != ABSENT}
     if len(axes) > 1 or SUM in axes:
         raise _Dependent
-    return axes.pop() if axes else WHOLE
+    return axes.pop() if axes else ABSENT
 
 
 _Rule = Callable[[_Analysis, Any, Sequence[_Value]], _Value]
@@ -260,7 +260,7 @@ def _(a: _Analysis, eqn: Any, ins: Sequence[_Value]) -> _Value:
 @_rule("iota")
 def _(a: _Analysis, eqn: Any, ins: Sequence[_Value]) -> _Value:
     shape = eqn.params["shape"]
-    axis = next((i for i, n in enumerate(shape) if a.depends(n)), WHOLE)
+    axis = next((i for i, n in enumerate(shape) if a.depends(n)), ABSENT)
     _require(axis != eqn.params["dimension"])
     return _Value(axis)
 
@@ -268,7 +268,7 @@ def _(a: _Analysis, eqn: Any, ins: Sequence[_Value]) -> _Value:
 @_rule("dim_as_value")
 def _(a: _Analysis, eqn: Any, ins: Sequence[_Value]) -> _Value:
     _require(not a.depends(eqn.params["dim"]))
-    return _Value(WHOLE)
+    return _Value(ABSENT)
 
 
-__all__ = ["INPUT", "SUM", "WHOLE", "BlockAxis", "block_axes"]
+__all__ = ["INPUT", "SUM", "ABSENT", "BlockAxis", "block_axes"]

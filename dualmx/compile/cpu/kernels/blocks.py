@@ -18,7 +18,7 @@ from .threads import in_threads, one_blas_thread
 
 Sizes = tuple[int, ...]
 Function = Callable[..., tuple[Any, ...]]
-_BLOCK_BYTES = 1024 << 10  # of the largest array; a smaller one costs more calls than caches save
+_BLOCK_BYTES = 1 << 20  # of the largest array; a smaller one costs more calls than caches save
 _MIN_BYTES = 8 << 20  # that all passes over it compute, which are worth waking a thread
 _MIN_LENGTH = 2  # since a size that is a symbol is neither 0 nor 1
 _MAX_THREADS = 8  # more would wait for Python's lock
@@ -44,9 +44,8 @@ def in_blocks(
     def blocked(sizes: Sizes, *arrays: Any) -> tuple[Any, ...]:
         n_bytes = max([arrays[i].nbytes for i in large])
         if n_bytes >= 2 * _BLOCK_BYTES and n_bytes * passes >= _MIN_BYTES:
-            largest = max(
-                large, key=lambda i: (arrays[i].nbytes, sum(map(abs, arrays[i].strides)))
-            )  # not repeated ones
+            # Of equal ones not one that is repeated, which has no memory to be cut.
+            largest = max(large, key=lambda i: (arrays[i].nbytes, sum(map(abs, arrays[i].strides))))
             cuts = _cuts(sizes, axes, arrays[largest], largest)
             if cuts and all(map(guard, _all_sizes(sizes, cuts))):
                 return _Blocks(run, writer(), sizes, arrays, cuts).compute()

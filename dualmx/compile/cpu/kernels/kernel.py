@@ -41,7 +41,7 @@ from ....op.trace_store import (
 )
 from ...first_tier import Work
 from . import primitives
-from .block_axes import INPUT, WHOLE, BlockAxis, block_axes
+from .block_axes import ABSENT, INPUT, BlockAxis, block_axes
 from .blocks import in_blocks
 from .codegen import SourceWriter, Unsupported, writing_into
 
@@ -332,7 +332,7 @@ def _read_axes(
         found.append([])
         for data in group if type(group) is list else ():
             size, ins, outs, passes = data
-            places = [(ins, n_args - 1, WHOLE), (outs, n_values, INPUT - n_args + 2)]
+            places = [(ins, n_args - 1, ABSENT), (outs, n_values, INPUT - n_args + 2)]
             if any(len(at) != n or any(type(i) is not int or i < least for i in at) for at, n, least in places):
                 raise FormatError(f"axes {data}")
             if type(size) is not int or not 0 <= size < n_sizes or type(passes) is not int:
