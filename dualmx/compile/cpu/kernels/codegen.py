@@ -73,12 +73,14 @@ class SourceWriter:
         constants: values by the names that they have in the source.
         zeros: names of values that are zero everywhere.
         paddings: for names of values with zeros around them what is inside, and the configuration of the padding.
+        negations: for names of values those that they are the negatives of.
     """
 
     def __init__(self) -> None:
         self.constants: dict[str, Any] = {}
         self.zeros: set[str] = set()
         self.paddings: dict[str, tuple[str, str]] = {}
+        self.negations: dict[str, str] = {}
         self._functions: list[str] = []
         self._lines: list[_Line] = []
         self._count = self._depth = 0
@@ -329,7 +331,10 @@ def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
     if eqn.primitive.name in ("add", "add_any") and ins[1] in w.paddings:
         inside, config = w.paddings[ins[1]]
         return w.overwrite(f"K.add_inside({ins[0]},{inside},{config})", eqn, [(ins[0], eqn.invars[0])])
-    return w.elementwise(_UFUNCS[eqn.primitive.name], eqn, ins)
+    outs = w.elementwise(_UFUNCS[eqn.primitive.name], eqn, ins)
+    if eqn.primitive.name == "neg":
+        w.negations[outs[0]] = ins[0]
+    return outs
 
 
 @rule(*_EXPRESSIONS)
@@ -540,6 +545,9 @@ def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
     if not axes:
         return ins
     if kind == "sum":
+        if ins[0] in w.negations:  # of fewer elements, with the same bits
+            total = w.let(f"K.reduce_sum({w.negations[ins[0]]},{axes})")
+            return w.let(f"np.negative({total[0]})")
         return w.let(f"K.reduce_sum({ins[0]},{axes})")
     if kind == "prod":
         return w.let(f"K.reduce_prod({ins[0]},{axes})")
