@@ -22,7 +22,7 @@ _COMPILE_US, _COMPILE_EACH_US = (
     Work(statements=1_500, products=10_000, convolutions=80_000, loops=300_000, layers=4_000),
 )
 # A compiled program saves some for each statement, and each byte that these write; products and convolutions save none.
-_STATEMENT_US, _BYTE_US = 5.0, 0.000019
+_STATEMENT_US, _BYTE_US = 10.0, 0.000012
 
 
 class NumpyExecutable(FirstTierExecutable):
