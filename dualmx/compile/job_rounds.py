@@ -104,13 +104,20 @@ class JobRounds:
             self.number, self.thread = number, threading.get_ident()
             self.next_change = self.change if number + 1 < self.change else math.inf
 
-    def progress(self, run: int, n_runs: int) -> tuple[int, int]:
+    def counts_rounds_of(self, is_varied: bool) -> bool:
+        """Whether rounds tell when a program of this thread is compiled, or of a thread that computes an update.
+
+        Of one that has ever other sizes its runs do.
+        """
+        return bool(self.update) or (self.is_counting and not is_varied)
+
+    def progress(self, run: int, n_runs: int, is_varied: bool = False) -> tuple[int, int]:
         """Return from where on a program is used compiled, and where it is: by rounds if there are any, or by runs."""
         if self.update:
             return self.change, self.update
         if self.is_joined and knobs.ROOT_URI.is_set() and must_compile():
             return 0, n_runs
-        return (self.change, self.number + 1) if self.is_counting else (run, n_runs)
+        return (self.change, self.number + 1) if self.counts_rounds_of(is_varied) else (run, n_runs)
 
 
 job_rounds = JobRounds()

@@ -15,6 +15,7 @@ from .background import Compilation, submit
 from .executable import Executable
 from .first_tier import Cost, FirstTierExecutable
 from .job_rounds import job_rounds
+from .program_sizes import ProgramSizes
 
 # Half of them run before anything is compiled: what runs once or twice never is.
 _MIN_RUNS, _MAX_RUNS = 6, 1_000_000
@@ -31,12 +32,12 @@ def promotion_run(cost: Cost) -> int:
     return min(max(_MIN_RUNS, int(cost.compile_us / max(cost.saved_us, 1e-3))), _MAX_RUNS)
 
 
-def promotion_of(executable: FirstTierExecutable) -> Promotion | None:
-    """Return what counts the runs of a program, None if it is never compiled."""
+def promotion_of(executable: FirstTierExecutable, sizes: ProgramSizes) -> Promotion | None:
+    """Return what counts the runs of a program of such sizes, None if it is never compiled."""
     if knobs.TIER.read() != "auto":
         return None
     cost = executable.cost()
-    return Promotion(promotion_run(cost), cost.compile_us)
+    return Promotion(promotion_run(cost), cost.compile_us, sizes)
 
 
 class Promotion:
@@ -52,12 +53,13 @@ class Promotion:
 
     Args:
         compile_us: how long it takes to compile it, in microseconds.
+        sizes: those of programs of its operators.
     """
 
-    __slots__ = ("run", "n_runs", "_compile_s", "_first_run_s", "_lock", "_compilation", "_is_used")
+    __slots__ = ("run", "n_runs", "_compile_s", "_first_run_s", "_lock", "_compilation", "_is_used", "_sizes")
 
-    def __init__(self, run: int, compile_us: float):
-        self.run, self.n_runs = run, 0
+    def __init__(self, run: int, compile_us: float, sizes: ProgramSizes):
+        self.run, self.n_runs, self._sizes = run, 0, sizes
         self._compile_s, self._first_run_s = compile_us * 1e-6, 0.0
         self._lock = threading.Lock()  # threads that record the same program count together
         self._compilation: Compilation[Executable] | None = None
@@ -66,7 +68,8 @@ class Promotion:
     @property
     def first_use(self) -> str:
         """When the compiled program is used first, in words."""
-        return f"round {job_rounds.change} of the job" if job_rounds.is_counting else f"run {self.run}"
+        by_rounds = job_rounds.counts_rounds_of(self._sizes.is_varied)
+        return f"round {job_rounds.change} of the job" if by_rounds else f"run {self.run}"
 
     @property
     def compiled(self) -> Executable | None:
@@ -82,7 +85,7 @@ class Promotion:
         """
         with self._lock:
             self.n_runs += 1
-            change, now = job_rounds.progress(self.run, self.n_runs)
+            change, now = job_rounds.progress(self.run, self.n_runs, self._sizes.is_varied)
             if self._compilation is None and (now >= change or self._is_time_to_compile(change, now)):
                 self._compilation = compile_later()
                 if now < change:

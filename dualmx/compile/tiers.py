@@ -12,22 +12,24 @@ from .devices import device_of
 from .executable import Executable
 from .job_rounds import job_rounds, must_compile
 from .multi_device import DeviceGroup
+from .program_sizes import sizes_of
 
 
-def current_tier() -> str:
+def current_tier(is_varied: bool = False) -> str:
     """Return how programs of this process run.
 
-    In a job of several processes that depends on the job, and on the round that it is in; see `JobRounds`.
+    In a job of several processes that depends on the job, and on the round that it is in; see `JobRounds`. A program
+    with ever other sizes begins at any round as it would in a process by itself.
     """
     tier = knobs.TIER.read()
-    if tier == "auto" and knobs.ROOT_URI.is_set() and (must_compile() or job_rounds.is_changed):
+    if tier == "auto" and knobs.ROOT_URI.is_set() and (must_compile() or (job_rounds.is_changed and not is_varied)):
         return "xla"
     return tier
 
 
-def first_tier(ctx: Context) -> str:
+def first_tier(ctx: Context, is_varied: bool = False) -> str:
     """Return how programs on one device begin to run: `numpy`, `operators` or `xla`."""
-    tier, on_cpu = current_tier(), device_of(ctx).platform == "cpu"
+    tier, on_cpu = current_tier(is_varied), device_of(ctx).platform == "cpu"
     if tier == "auto":
         if on_cpu:
             return "numpy"
@@ -47,7 +49,8 @@ def make_executable(
 ) -> Executable:
     """Return the executable of a program in the tier of this process; what tier 0 lacks is compiled."""
     is_on_one_device = group is None and ctx.mesh is None and not getattr(ctx, "remote", False)
-    if wanted and is_on_one_device and not any(leaf_shardings) and (tier := first_tier(ctx)) != "xla":
+    sizes = sizes_of(steps)
+    if wanted and is_on_one_device and not any(leaf_shardings) and (tier := first_tier(ctx, sizes.is_varied)) != "xla":
         # Deferred: a process that runs no program needs no kernels, and generating them takes longer to import.
         from .first_tier import Unsupported
         from .promotion import promotion_of
@@ -61,6 +64,6 @@ def make_executable(
         except Unsupported:
             pass  # it is compiled
         else:
-            executable.promotion = promotion_of(executable)
+            executable.promotion = promotion_of(executable, sizes)
             return executable
     return Executable(steps, wanted, donate, scratch, ctx, leaf_shardings, group)

@@ -9,11 +9,15 @@ from typing import Any
 
 import pytest
 
+from dualmx import nd
 from dualmx.compile import job_rounds as module
+from dualmx.compile.events import counters
 from dualmx.compile.job_rounds import JobRounds
+from dualmx.compile.program_sizes import ProgramSizes
 from dualmx.compile.promotion import Promotion
 from dualmx.compile.tiers import current_tier
 from tests import jobs
+from tests.conftest import forget_programs
 
 SETTINGS = (
     "DUALMX_TIER",
@@ -183,7 +187,7 @@ class _Compilation:
 
 
 def test_programs_count_their_runs_until_there_is_a_round(rounds: JobRounds) -> None:
-    promotion, done = Promotion(3, 1e6), _Compilation()
+    promotion, done = Promotion(3, 1e6, ProgramSizes()), _Compilation()
     assert promotion.next_run(lambda: done) is None
     assert promotion.first_use == "run 3"
     rounds.advance(1, _flush)
@@ -210,7 +214,37 @@ def test_rounds_are_those_of_the_thread_that_pushes(rounds: JobRounds) -> None:
 
 
 def test_processes_that_join_in_another_way_compile_what_they_run_next(rounds: JobRounds) -> None:
-    promotion, done = Promotion(9, 1e6), _Compilation()
+    promotion, done = Promotion(9, 1e6, ProgramSizes()), _Compilation()
     assert promotion.next_run(lambda: done) is None
     rounds.is_joined = True
     assert promotion.next_run(lambda: done) is done.program and current_tier() == "xla"
+
+
+def ragged(sizes: list[int]) -> list[tuple[int, int]]:
+    """How many programs run uncompiled, and how many are compiled, for sums of so many numbers."""
+    found = []
+    for n in sizes:
+        before = counters.numpy_runs, counters.compiles
+        assert (nd.ones((n,)) * 3 + 1).sum().asscalar() == 4 * n
+        found.append((counters.numpy_runs - before[0], counters.compiles - before[1]))
+    return found
+
+
+@pytest.mark.parametrize("deaths", [None, "elastic", "wait"])
+def test_sizes_that_follow_the_data_are_not_compiled_from_that_round_on(
+    rounds: JobRounds, deaths: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dualmx.compile.program_sizes._known", {})
+    if deaths:
+        monkeypatch.setenv("DUALMX_ON_WORKER_DEATH", deaths)
+        monkeypatch.setenv("DUALMX_TIER", "auto")
+    forget_programs()
+    rounds.advance(9, _flush)
+    monkeypatch.delenv("DUALMX_PROMOTE_AT")
+    rounds.advance(50, _flush)
+    few, more = ragged(list(range(100, 107))), ragged(list(range(200, 210)))
+    assert few == [(0, 1)] * 7  # few sizes are worth it
+    assert more == ([(0, 1)] * 10 if deaths == "wait" else [(1, 0)] * 10)
+    if deaths != "wait":
+        assert ragged([200] * 3) == [(1, 0)] * 3  # it counts its runs
+        assert ragged([100]) == [(0, 0)]

@@ -14,6 +14,7 @@ from dualmx.compile import promotion
 from dualmx.compile.background import Compilation
 from dualmx.compile.events import DebugPrinter, counters, listeners
 from dualmx.compile.numpy_executable import NumpyExecutable
+from dualmx.compile.program_sizes import ProgramSizes
 from dualmx.compile.promotion import promotion_run
 from dualmx.graph.trie import trie
 from tests.conftest import forget_programs
@@ -142,7 +143,7 @@ def test_the_run_follows_from_the_work(monkeypatch):
 def test_compiling_begins_as_late_as_it_will_be_ready_in_time(run_s, compile_s, begins, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(promotion, "time", SimpleNamespace(perf_counter=lambda: now[0]))
-    counted = promotion.Promotion(100, compile_s * 1e6)
+    counted = promotion.Promotion(100, compile_s * 1e6, ProgramSizes())
     began, found = [], []
 
     def compile_later() -> Compilation:
