@@ -22,6 +22,13 @@ from tests.conftest import forget_programs
 ROUNDS, CHANGE = FREQUENT_AFTER + 2, 4
 
 
+@pytest.fixture
+def auto_tier(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs are compiled after some runs, whatever is forced elsewhere."""
+    monkeypatch.setenv("DUALMX_TIER", "auto")
+    forget_programs()
+
+
 @pytest.fixture(autouse=True)
 def _change_early(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays are updated by compiled programs from their fourth update on."""
@@ -78,6 +85,7 @@ def test_what_arrives_together_changes_no_bit() -> None:
         assert trained("sgd", sizes, 2, cut, momentum=0.9) == alone
 
 
+@pytest.mark.usefixtures("auto_tier")
 @pytest.mark.parametrize("frequent", [2, 100])
 def test_arrays_that_begin_later_change_later(frequent: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of one program are updated in both ways at once, each as if it were alone."""
@@ -90,8 +98,8 @@ def test_arrays_that_begin_later_change_later(frequent: int, monkeypatch: pytest
         assert trained("adam", sizes, 2, 1, begins=begins) != alone  # the two ways differ
 
 
+@pytest.mark.usefixtures("auto_tier")
 def test_updates_are_compiled_late() -> None:
-    forget_programs()
     compiled: list[int] = []
     look = dict.fromkeys(range(1, ROUNDS), lambda updater, store: compiled.append(counters.compiles))
     stepped(look, mx.optimizer.SGD(learning_rate=0.1))
