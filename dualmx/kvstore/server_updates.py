@@ -217,10 +217,9 @@ class StoreUpdater:
             self._weights[where] = (table, weight)
         table.begin_update(total.ids, self._store.keep_previous)
         values = total.values.reshape(-1, *weight.shape[1:])
-        gradient = RowSparseNDArray.from_numpy_parts(weight.shape, values, total.ids, _CPU)
-        with job_rounds.of_update(self._update_number(shard)):
-            self.updater([index], [gradient], [weight])
-            flush()  # each slice has its own number of rows: together they would make ever other programs
+        # Compiled from the start, since what is not compiled would copy the table.
+        self.updater([index], [RowSparseNDArray.from_numpy_parts(weight.shape, values, total.ids, _CPU)], [weight])
+        flush()  # each slice has its own number of rows: together they would make ever other programs
         return table
 
     def _make_state(self, index: str, weight: NDArray) -> None:
