@@ -10,7 +10,7 @@ import numpy as np
 from ..graph.interpreter import run
 from ..graph.trie import State
 from .cpu.kernels.executor import NumpyExecutor, ProgramKernels, TimingExecutor
-from .cpu.kernels.threads import one_blas_thread
+from .cpu.kernels.matmul import one_blas_thread
 from .devices import accepts_numpy, jax_from_numpy_nocopy
 from .events import counters, listeners
 from .first_tier import Cost, FirstTierExecutable, Work

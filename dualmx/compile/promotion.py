@@ -8,17 +8,55 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ..core import knobs
+from ..graph.signature import index_of
+from ..graph.trie import State
 from .background import Compilation, submit
 from .executable import Executable
 from .first_tier import Cost, FirstTierExecutable
 from .job_rounds import job_rounds
-from .program_sizes import ProgramSizes
 
 # Half of them run before anything is compiled: what runs once or twice never is.
 _MIN_RUNS, _MAX_RUNS = 6, 1_000_000
+_VARIED_FROM = 8  # sizes; a few shapes of parameters or batches are worth compiling for
+_MAX_PROGRAMS = 4096
+
+
+class ProgramSizes:
+    """Programs of the same operators on the same operands.
+
+    Attributes:
+        count: how many of them were made, which differ in sizes or in parameters of operators.
+    """
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    @property
+    def is_varied(self) -> bool:
+        """Whether runs of each one, and not rounds of a job, tell when it is compiled.
+
+        Where another process takes the place of one that died it would have met fewer.
+        """
+        return self.count >= _VARIED_FROM and knobs.ON_WORKER_DEATH.read() != "wait"
+
+
+_known_sizes: dict[Any, ProgramSizes] = {}
+
+
+def sizes_of(steps: Sequence[State]) -> ProgramSizes:
+    """Return what is known of the sizes of a new program, which counts as one of them."""
+    key = tuple([(s.kind, s.call and s.call.op.name, *[index_of(v) for v in s.ins]) for s in steps])
+    if len(_known_sizes) >= _MAX_PROGRAMS and key not in _known_sizes:
+        _known_sizes.clear()
+    found = _known_sizes.setdefault(key, ProgramSizes())
+    found.count += 1
+    return found
 
 
 def promotion_run(cost: Cost) -> int:
@@ -32,10 +70,8 @@ def promotion_run(cost: Cost) -> int:
     return min(max(_MIN_RUNS, int(cost.compile_us / max(cost.saved_us, 1e-3))), _MAX_RUNS)
 
 
-def promotion_of(executable: FirstTierExecutable, sizes: ProgramSizes) -> Promotion | None:
-    """Return what counts the runs of a program of such sizes, None if it is never compiled."""
-    if knobs.TIER.read() != "auto":
-        return None
+def promotion_of(executable: FirstTierExecutable, sizes: ProgramSizes) -> Promotion:
+    """Return what counts the runs of a program of such sizes."""
     cost = executable.cost()
     return Promotion(promotion_run(cost), cost.compile_us, sizes)
 

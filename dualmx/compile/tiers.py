@@ -12,7 +12,7 @@ from .devices import device_of
 from .executable import Executable
 from .job_rounds import job_rounds, must_compile
 from .multi_device import DeviceGroup
-from .program_sizes import sizes_of
+from .promotion import promotion_of, sizes_of
 
 
 def current_tier(is_varied: bool = False) -> str:
@@ -49,11 +49,12 @@ def make_executable(
 ) -> Executable:
     """Return the executable of a program in the tier of this process; what tier 0 lacks is compiled."""
     is_on_one_device = group is None and ctx.mesh is None and not getattr(ctx, "remote", False)
-    sizes = sizes_of(steps)
-    if wanted and is_on_one_device and not any(leaf_shardings) and (tier := first_tier(ctx, sizes.is_varied)) != "xla":
+    # Where a tier is forced, nothing depends on sizes.
+    sizes = sizes_of(steps) if knobs.TIER.read() == "auto" else None
+    is_varied = sizes is not None and sizes.is_varied
+    if wanted and is_on_one_device and not any(leaf_shardings) and (tier := first_tier(ctx, is_varied)) != "xla":
         # Deferred: a process that runs no program needs no kernels, and generating them takes longer to import.
         from .first_tier import Unsupported
-        from .promotion import promotion_of
 
         if tier == "numpy":
             from .numpy_executable import NumpyExecutable as FirstTier
@@ -64,6 +65,6 @@ def make_executable(
         except Unsupported:
             pass  # it is compiled
         else:
-            executable.promotion = promotion_of(executable, sizes)
+            executable.promotion = promotion_of(executable, sizes) if sizes is not None else None
             return executable
     return Executable(steps, wanted, donate, scratch, ctx, leaf_shardings, group)

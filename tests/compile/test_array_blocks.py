@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dualmx import autograd, nd
-from dualmx.compile.cpu.kernels import block_axes, blocks, kernel, primitives, threads
+from dualmx.compile.cpu.kernels import block_axes, blocks, kernel, matmul, primitives
 from dualmx.compile.cpu.kernels.blocks import _Blocks
 from dualmx.compile.cpu.kernels.codegen import Unsupported
 from dualmx.compile.cpu.kernels.kernel import kernel_for
@@ -31,7 +31,7 @@ def calls(monkeypatch):
     """Arrays are cut however small they are, for three threads; yields the calls that were run in blocks."""
     monkeypatch.setattr(blocks, "_BLOCK_BYTES", 8)
     monkeypatch.setattr(blocks, "_MIN_BYTES", 1)
-    monkeypatch.setattr(type(threads.one_blas_thread), "n_outside", 3)
+    monkeypatch.setattr(type(matmul.one_blas_thread), "n_outside", 3)
     seen, compute = [], _Blocks.compute
     monkeypatch.setattr(_Blocks, "compute", lambda self: seen.append(self) or compute(self))
     return seen
@@ -120,7 +120,7 @@ def test_results_do_not_depend_on_the_number_of_threads(calls, monkeypatch):
     monkeypatch.setenv("DUALMX_TIER", "numpy")
     found = []
     for count in (1, 2, 5):
-        monkeypatch.setattr(type(threads.one_blas_thread), "n_outside", count)
+        monkeypatch.setattr(type(matmul.one_blas_thread), "n_outside", count)
         found.append(trained_norm())
         assert calls
     for one in found[1:]:
@@ -136,7 +136,7 @@ def test_several_threads_take_part():
             barrier.wait(60)  # each of three threads has one
             seen.add(threading.current_thread())
 
-    threads.in_threads(work, range(3), 3)
+    matmul.in_threads(work, range(3), 3)
     assert len(seen) == 3
 
 

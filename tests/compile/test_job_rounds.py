@@ -13,8 +13,7 @@ from dualmx import nd
 from dualmx.compile import job_rounds as module
 from dualmx.compile.events import counters
 from dualmx.compile.job_rounds import JobRounds
-from dualmx.compile.program_sizes import ProgramSizes
-from dualmx.compile.promotion import Promotion
+from dualmx.compile.promotion import ProgramSizes, Promotion
 from dualmx.compile.tiers import current_tier
 from tests import jobs
 from tests.conftest import forget_programs
@@ -234,7 +233,7 @@ def ragged(sizes: list[int]) -> list[tuple[int, int]]:
 def test_sizes_that_follow_the_data_are_not_compiled_from_that_round_on(
     rounds: JobRounds, deaths: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dualmx.compile.program_sizes._known", {})
+    monkeypatch.setattr("dualmx.compile.promotion._known_sizes", {})
     if deaths:
         monkeypatch.setenv("DUALMX_ON_WORKER_DEATH", deaths)
         monkeypatch.setenv("DUALMX_TIER", "auto")

@@ -12,10 +12,9 @@ import pytest
 
 from dualmx import nd
 from dualmx.compile.cpu.kernels import matmul as products
-from dualmx.compile.cpu.kernels import threads
 from dualmx.graph.trie import trie
 
-needs_openblas = pytest.mark.skipif(threads._openblas() is None, reason="NumPy has another library")
+needs_openblas = pytest.mark.skipif(products._openblas() is None, reason="NumPy has another library")
 
 FORMS = {
     "rows": lambda a: a,
@@ -34,7 +33,7 @@ def three_threads(monkeypatch):
     """Products are cut in up to three parts, however small they are; yields the threads that computed each."""
     seen = []
     monkeypatch.setattr(products, "_MIN_PRODUCTS_PER_THREAD", 1)
-    monkeypatch.setattr(type(threads.one_blas_thread), "n_outside", 3)
+    monkeypatch.setattr(type(products.one_blas_thread), "n_outside", 3)
     matmul = np.matmul
     monkeypatch.setattr(np, "matmul", lambda *a: seen.append(threading.current_thread().name) or matmul(*a))
     return seen
@@ -62,7 +61,7 @@ def test_parts_of_any_type(three_threads, dtype):
 
 
 def test_only_large_products_are_cut(monkeypatch):
-    monkeypatch.setattr(type(threads.one_blas_thread), "n_outside", 2)
+    monkeypatch.setattr(type(products.one_blas_thread), "n_outside", 2)
     seen = []
     monkeypatch.setattr(products, "_by_threads", lambda x, y, count: seen.append((x.shape, count)))
     for n in (8, 256, 512):
@@ -74,7 +73,7 @@ def test_products_without_new_threads(three_threads, monkeypatch):
     def refuse(*a):
         raise RuntimeError("cannot schedule new futures after interpreter shutdown")
 
-    monkeypatch.setattr(threads, "_pool", lambda: SimpleNamespace(submit=refuse))
+    monkeypatch.setattr(products, "_pool", lambda: SimpleNamespace(submit=refuse))
     x = np.arange(12.0).reshape(3, 4)
     assert np.array_equal(products.matmul(x, x.T), x @ x.T)
     assert three_threads == [threading.current_thread().name] * 3
@@ -92,21 +91,21 @@ def test_products_in_a_fork(three_threads):
 
 @needs_openblas
 def test_openblas_has_one_thread_meanwhile():
-    count, choose = threads._openblas()
+    count, choose = products._openblas()
     before = count()
     choose(2)
     try:
         assert count() == 2
-        assert threads.one_blas_thread.n_outside == 1
-        with threads.one_blas_thread:
-            assert count() == 1 and threads.one_blas_thread.n_outside == 2
-            with threads.one_blas_thread:
+        assert products.one_blas_thread.n_outside == 1
+        with products.one_blas_thread:
+            assert count() == 1 and products.one_blas_thread.n_outside == 2
+            with products.one_blas_thread:
                 pass
             assert count() == 1
             inside, leave = threading.Event(), threading.Event()
 
             def other() -> None:
-                with threads.one_blas_thread:
+                with products.one_blas_thread:
                     inside.set()
                     leave.wait(60)
 
@@ -125,7 +124,7 @@ def test_openblas_has_one_thread_meanwhile():
 def test_a_program_takes_one_thread(monkeypatch):
     trie.clear()
     monkeypatch.setenv("DUALMX_TIER", "numpy")
-    count, choose = threads._openblas()
+    count, choose = products._openblas()
     before, seen = count(), []
     matmul = np.matmul
     choose(2)

@@ -14,8 +14,7 @@ from dualmx.compile import promotion
 from dualmx.compile.background import Compilation
 from dualmx.compile.events import DebugPrinter, counters, listeners
 from dualmx.compile.numpy_executable import NumpyExecutable
-from dualmx.compile.program_sizes import ProgramSizes
-from dualmx.compile.promotion import promotion_run
+from dualmx.compile.promotion import ProgramSizes, promotion_run
 from dualmx.graph.trie import trie
 from tests.conftest import forget_programs
 

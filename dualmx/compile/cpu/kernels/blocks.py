@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .block_axes import INPUT, SUM, BlockAxis
-from .threads import in_threads, one_blas_thread
+from .matmul import in_threads, one_blas_thread
 
 Sizes = tuple[int, ...]
 Function = Callable[..., tuple[Any, ...]]
