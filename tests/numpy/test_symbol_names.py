@@ -85,7 +85,7 @@ def run(text: str, **values: Any) -> Any:
 
 
 GRID = onp.arange(6.0, dtype="float32").reshape(2, 3)
-ABSENT = onp.array([1, 5], "int32")
+WHOLE = onp.array([1, 5], "int32")
 
 
 @pytest.mark.slow
@@ -103,13 +103,13 @@ ABSENT = onp.array([1, 5], "int32")
         ("np.percentile(m, 50, axis=0)", {"m": GRID}, [1.5, 2.5, 3.5]),
         ("np.histogram(m, n)[0]", {"m": GRID, "n": onp.array([0, 2, 9], "float32")}, [2, 4]),
         ("np.histogram(m, 2, range=(0, 4))[1]", {"m": GRID}, [0, 2, 4]),
-        ("np.unravel_index(m, (2, 3))", {"m": ABSENT}, [[0, 1], [1, 2]]),
-        ("np.resize(m, (2, 2))", {"m": ABSENT}, [[1, 5], [1, 5]]),
+        ("np.unravel_index(m, (2, 3))", {"m": WHOLE}, [[0, 1], [1, 2]]),
+        ("np.resize(m, (2, 2))", {"m": WHOLE}, [[1, 5], [1, 5]]),
         ("np.inner(m, n)", {"m": GRID, "n": GRID}, GRID @ GRID.T),
         ("np.vdot(m, n)", {"m": GRID, "n": GRID}, 55),
         ("np.copy(m)", {"m": GRID}, GRID),
-        ("np.repeat(m, 2)", {"m": ABSENT}, [1, 1, 5, 5]),
-        ("np.shares_memory(m, m)", {"m": ABSENT}, True),
+        ("np.repeat(m, 2)", {"m": WHOLE}, [1, 1, 5, 5]),
+        ("np.shares_memory(m, m)", {"m": WHOLE}, True),
         ("np.nan_to_num(m, copy=False)", {"m": onp.array([onp.nan], "float32")}, [0]),
         ("np.amin(m, axis=1)", {"m": GRID}, [0, 3]),
     ],
@@ -129,7 +129,7 @@ def test_what_the_nodes_compute(text: str, values: dict[str, Any], want: Any) ->
     ],
 )  # fmt: skip
 def test_whole_numbers_beside_numbers(text: str, dtype: str) -> None:
-    (got,) = run(text, m=ABSENT)
+    (got,) = run(text, m=WHOLE)
     assert got.dtype == dtype
 
 

@@ -10,7 +10,7 @@ from dualmx.op.defs import binary
 from tests.op.samples import Sample, wave
 
 M, ROW, N, V, T = wave((2, 3)), wave((3,), 1), wave((3, 2), 2), wave((4,), 3), wave((2, 2, 3), 4)
-ABSENT = np.array([[3, 4, 7], [2, 5, 6]], np.int32)
+WHOLE = np.array([[3, 4, 7], [2, 5, 6]], np.int32)
 INTEGER = ("lcm", "bitwise_and", "bitwise_or", "bitwise_xor")
 _WHOLE_ONLY = "takes integers only, and a symbol's inputs are floats until told otherwise; see tests/numpy/cases.py"
 _AT_ONCE = "its shape depends on values, so no graph can hold it; see tests/numpy"
@@ -67,10 +67,10 @@ def others() -> Iterator[Sample]:
     yield Sample("_npi_polyval", (ROW, M), smooth=(0, 1))
     yield Sample("_np_take_along_axis", (M, np.array([[0], [2]], np.int32)), {"axis": 1}, (0,))
     yield Sample("_npi_interp", (V, np.array([0, 1, 3], np.float32), ROW), smooth=(2,))
-    yield Sample("_npi_where", (ABSENT > 4, M, ROW), smooth=(1, 2))
-    yield Sample("_npi_where_lscalar", (ABSENT > 4, M), {"scalar": 2.0}, (1,))
-    yield Sample("_npi_where_rscalar", (ABSENT > 4, M), {"scalar": 2.0}, (1,))
-    yield Sample("_npi_where_scalar2", (ABSENT > 4,), {"x": 1.0, "y": 2.0})
+    yield Sample("_npi_where", (WHOLE > 4, M, ROW), smooth=(1, 2))
+    yield Sample("_npi_where_lscalar", (WHOLE > 4, M), {"scalar": 2.0}, (1,))
+    yield Sample("_npi_where_rscalar", (WHOLE > 4, M), {"scalar": 2.0}, (1,))
+    yield Sample("_npi_where_scalar2", (WHOLE > 4,), {"x": 1.0, "y": 2.0})
 
 
 def products() -> Iterator[Sample]:
@@ -101,7 +101,7 @@ def edited() -> Iterator[Sample]:
     pair = np.array([7, 8], np.float32)
     yield Sample("_npi_insert_scalar", (M, pair), {"int_ind": 1, "axis": 1}, (0, 1))
     yield Sample("_npi_insert_slice", (M, pair.reshape(2, 1)), {"start": 0, "stop": 1, "axis": 1}, (0, 1))
-    yield Sample("_npi_boolean_mask_assign_scalar", (M, ABSENT > 4), {"value": 0.5}, (0,))
+    yield Sample("_npi_boolean_mask_assign_scalar", (M, WHOLE > 4), {"value": 0.5}, (0,))
     yield Sample("_npi_boolean_mask_assign_tensor", (M, np.array([True, False]), ROW), {}, (0, 2))
     yield Sample("_npi_pinv_scalar_rcond", (M,), smooth=(0,))
     yield Sample("_npi_diag_indices_from", (M[:, :2],))
