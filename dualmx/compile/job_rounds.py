@@ -22,8 +22,8 @@ def must_compile() -> bool:
     """Return whether each program of this process is compiled before its first run, where nothing is set.
 
     A worker whose place another one may take would be followed by one that prepares its data in the second of the two
-    ways, and weights must not depend on deaths. What servers compute besides updates has no
-    rounds. Nor must sums depend on how many processes there are, of which one alone counts runs.
+    ways, and weights must not depend on deaths. What servers compute besides updates has no rounds. Nor must sums
+    depend on how many processes there are, of which one alone counts runs.
     """
     is_deterministic = knobs.DETERMINISM.read() == "1"
     if job_rounds.update:

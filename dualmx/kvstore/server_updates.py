@@ -131,6 +131,7 @@ class StoreUpdater:
         self._weights: dict[tuple[Any, int], tuple[Value, NDArray]] = {}
         self._multipliers: dict[Key, Factor] = {}
         self._order: list[Any] = []
+        self._uncounted: dict[str, int] = {}  # updates before the next one that the optimizer does not count
         self._group_counts: dict[tuple[int, ...], int] = {}  # how often slices came together
         self._frequent_groups: set[tuple[int, ...]] = set()
         self._compiled: dict[
@@ -175,8 +176,12 @@ class StoreUpdater:
         return [(least[key], part) for key, part in parts.items()]
 
     def _update_number(self, shard: Shard) -> int:
-        """The number of a shard's next update, from 1 on; it is kept with the states."""
-        return update_counts(self.optimizer).get(index_of(shard.key, shard.number), 0) + 1
+        """The number of a shard's next update, from 1 on: that of the optimizer, kept with the states, if it counts."""
+        index = index_of(shard.key, shard.number)
+        count = update_counts(self.optimizer).get(index)
+        if count is None:
+            count = self._uncounted[index] = self._uncounted.get(index, -1) + 1
+        return count + 1
 
     def _is_frequent(self, batch: list[ShardGradient]) -> bool:
         """Whether these shards often come together, so that one program for all of them pays."""

@@ -107,6 +107,22 @@ def test_updates_are_compiled_late() -> None:
     assert built[0] == 0 and built[CHANGE:].sum() == 0 and built.sum() == 1
 
 
+class Uncounted(mx.optimizer.Optimizer):
+    """An optimizer that does not count its updates."""
+
+    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        weight -= 0.1 * grad
+
+
+@pytest.mark.usefixtures("auto_tier")
+@pytest.mark.parametrize("optimizer", [mx.optimizer.SGD(learning_rate=0.1), Uncounted()])
+def test_the_first_compiled_update(optimizer: Any) -> None:
+    runs: list[int] = []
+    look = dict.fromkeys(range(1, ROUNDS), lambda updater, store: runs.append(counters.numpy_runs))
+    stepped(look, optimizer, ROUNDS)
+    assert np.diff(runs).tolist() == [1] * (CHANGE - 1) + [0] * (ROUNDS - 1 - CHANGE)
+
+
 def test_few_programs_suffice_for_whatever_arrives_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dualmx.kvstore.server_updates.FREQUENT_AFTER", 100)
     sizes = {f"c{i}": 96 for i in range(3 * GROUP_SIZE)}
