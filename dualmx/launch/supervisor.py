@@ -192,8 +192,10 @@ def _supervise(
             until = None  # another worker was started in the place of the last one
         else:
             # Without servers there may be a scheduler that nobody has asked for anything.
-            until = until or time.monotonic() + (0.2 if done and not plan.servers else END_SECONDS)
-            if time.monotonic() > until:
+            now = time.monotonic()
+            limit = now + (0.2 if done and not plan.servers else END_SECONDS)
+            until = limit if until is None else min(until, limit)
+            if now > until:
                 return first
         time.sleep(0.02)
 
