@@ -131,7 +131,7 @@ class StoreUpdater:
         self._weights: dict[tuple[Any, int], tuple[Value, NDArray]] = {}
         self._multipliers: dict[Key, Factor] = {}
         self._order: list[Any] = []
-        self._uncounted: dict[str, int] = {}  # updates before the next one that the optimizer does not count
+        self._uncounted: dict[str, int] = {}  # updates that were recorded, for optimizers that count none
         self._group_counts: dict[tuple[int, ...], int] = {}  # how often slices came together
         self._frequent_groups: set[tuple[int, ...]] = set()
         self._compiled: dict[
@@ -152,36 +152,32 @@ class StoreUpdater:
         shared = self._store.has_shm_readers()
         if shared and (len(others) > 1 or (others and others[0][0].value.nbytes >= MIN_SHARED_BYTES)):
             values.update(self._allocate([shard for shard, _ in others]))
-        for number, part in self._by_progress(others):
-            alone = len(part) == 1 or self._is_frequent(part)
-            for group in [part] if alone else _same_shape_groups(part):
-                if not (shared or self._store.log_rounds or self._store.keep_previous):
-                    self._release_values(shard for shard, _ in group)
-                with job_rounds.of_update(number):
-                    self._update(group, values, keeps=shared)
+        for group in self._groups(others):
+            if not (shared or self._store.log_rounds or self._store.keep_previous):
+                self._release_values(shard for shard, _ in group)
+            self._update(group, values, keeps=shared)
         return [values[id(shard)] for shard, _ in batch]
 
-    def _by_progress(self, batch: list[ShardGradient]) -> list[tuple[int, list[ShardGradient]]]:
-        """Divide a batch by which shards are updated by compiled programs; returns the least numbers of their updates.
+    def _groups(self, batch: list[ShardGradient]) -> Iterable[list[ShardGradient]]:
+        """Divide a batch into groups, each of which one program updates, compiled or not.
 
-        Numbers are those of each shard's own updates, so that its bits do not depend on what arrives with it.
+        It follows from the number of each shard's own updates, so that its bits do not depend on what arrives with it.
         """
-        parts: dict[bool, list[ShardGradient]] = {}
-        least: dict[bool, int] = {}
-        for one in batch:
-            number = self._update_number(one[0])
-            is_changed = number >= job_rounds.change
-            parts.setdefault(is_changed, []).append(one)
-            least[is_changed] = min(least.get(is_changed, number), number)
-        return [(least[key], part) for key, part in parts.items()]
+        if self._compiled.get(tuple([id(shard) for shard, _ in batch]), (None, None))[1] is not None:
+            return [batch]
+        change = job_rounds.change
+        changed = [one for one in batch if self._update_number(one[0]) >= change]
+        others = [one for one in batch if self._update_number(one[0]) < change]
+        groups: list[list[ShardGradient]] = []
+        for part in (others, changed):
+            alone = len(part) == 1 or (part and self._is_frequent(part))
+            groups += [part] if alone else _same_shape_groups(part)
+        return groups
 
     def _update_number(self, shard: Shard) -> int:
         """The number of a shard's next update, from 1 on: that of the optimizer, kept with the states, if it counts."""
         index = index_of(shard.key, shard.number)
-        count = update_counts(self.optimizer).get(index)
-        if count is None:
-            count = self._uncounted[index] = self._uncounted.get(index, -1) + 1
-        return count + 1
+        return update_counts(self.optimizer).get(index, self._uncounted.get(index, 0)) + 1
 
     def _is_frequent(self, batch: list[ShardGradient]) -> bool:
         """Whether these shards often come together, so that one program for all of them pays."""
@@ -277,15 +273,20 @@ class StoreUpdater:
             [array_from_numpy(t.reshape(w.shape), _CPU, copy=False) for t in ts]
             for ts, w in zip(terms, weights, strict=True)
         ]
+        number = min(self._update_number(h) for h in slices)
+        is_changed = number >= job_rounds.change or knobs.TIER.read() != "auto"
+        for index in indices:
+            self._uncounted[index] = self._uncounted.get(index, 0) + 1
         update = None
-        is_changed = job_rounds.update >= job_rounds.change or knobs.TIER.read() != "auto"
-        if is_changed and can_compile(self.optimizer) and self._worth_compiling(which, slices, indices):
-            update = CompiledUpdate(self.updater, indices, weights, lying)
-        grads = [_sum_terms(ts) for ts in lying]
-        self.updater(indices, grads, weights)
-        del grads  # sums that somebody holds would be results of the program
-        if update is not None:
-            self._compiled[which] = (slices, update if update.compile() else None)
+        with job_rounds.of_update(number):
+            if is_changed and can_compile(self.optimizer) and self._worth_compiling(which, slices, indices):
+                update = CompiledUpdate(self.updater, indices, weights, lying)
+            grads = [_sum_terms(ts) for ts in lying]
+            self.updater(indices, grads, weights)
+            del grads  # sums that somebody holds would be results of the program
+            if update is not None:
+                self._compiled[which] = (slices, update if update.compile() else None)
+            flush()
 
     def _worth_compiling(self, which: tuple[int, ...], slices: list[Shard], indices: list[str]) -> bool:
         """Whether an update is likely to be repeated, and can be compiled."""
