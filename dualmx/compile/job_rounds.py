@@ -75,21 +75,21 @@ class JobRounds:
         return self.is_counting and not self.update and self.number + 1 >= self.change
 
     @property
-    def update(self) -> int:
-        """The number of the update that this thread computes, 0 if it computes none."""
-        return getattr(self._update, "number", 0)
+    def update(self) -> tuple[int, int] | None:
+        """The number of the update that this thread computes, and from which on it is compiled; None if it is none."""
+        return getattr(self._update, "progress", None)
 
     @contextmanager
-    def of_update(self, number: int) -> Iterator[None]:
+    def of_update(self, number: int, change: int) -> Iterator[None]:
         """Inside the `with` block this thread computes updates, each of which has this number among those of its array.
 
-        What is run there is not compiled below the round of the change, whatever was compiled already for others.
+        Below `change` what is run there is not compiled, whatever was compiled already for others.
         """
-        self._update.number = number
+        self._update.progress = number, change
         try:
             yield
         finally:
-            self._update.number = 0
+            self._update.progress = None
 
     def advance(self, number: int, flush: Callable[[], None]) -> None:
         """Count rounds that were pushed.
@@ -114,7 +114,8 @@ class JobRounds:
     def progress(self, run: int, n_runs: int, is_varied: bool = False) -> tuple[int, int]:
         """Return from where on a program is used compiled, and where it is: by rounds if there are any, or by runs."""
         if self.update:
-            return self.change, self.update
+            number, change = self.update
+            return change, number
         if self.is_joined and knobs.ROOT_URI.is_set() and must_compile():
             return 0, n_runs
         return (self.change, self.number + 1) if self.counts_rounds_of(is_varied) else (run, n_runs)

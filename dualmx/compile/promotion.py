@@ -104,6 +104,8 @@ class Promotion:
     @property
     def first_use(self) -> str:
         """When the compiled program is used first, in words."""
+        if job_rounds.update:
+            return f"update {job_rounds.update[1]} of the array"
         by_rounds = job_rounds.counts_rounds_of(self._sizes.is_varied)
         return f"round {job_rounds.change} of the job" if by_rounds else f"run {self.run}"
 

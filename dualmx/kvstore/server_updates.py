@@ -90,6 +90,9 @@ _CPU = Context("cpu", 0)
 GROUP_BYTES = 1 << 20  # values that lie in one block
 FREQUENT_AFTER = 8  # a combination of slices that arrives so often gets a program of its own,
 MAX_PROGRAMS = 16  # as long as there are not more of them
+LARGE_BYTES = 2 << 20  # values that have programs of their own, which are worth compiling earlier:
+COMPILED_AFTER_BYTES = 128 << 20  # when so many bytes were updated
+MIN_UPDATES = 4  # that are not compiled, since many jobs take no more
 GROUP_SIZE = 8  # small slices of one shape that one program updates
 ShardGradient = tuple[Shard, list[np.ndarray]]  # a slice, and the terms of its gradient
 
@@ -97,6 +100,13 @@ ShardGradient = tuple[Shard, list[np.ndarray]]  # a slice, and the terms of its 
 def index_of(key: Any, number: int) -> str:
     """Index under which the optimizer knows a slice."""
     return f"{key!r}#{number}"
+
+
+def _first_compiled_update(n_bytes: int) -> int:
+    """The number of a shard's first update by a compiled program."""
+    if knobs.PROMOTE_AT.is_set() or n_bytes < LARGE_BYTES:
+        return job_rounds.change
+    return max(MIN_UPDATES, min(job_rounds.change, COMPILED_AFTER_BYTES // n_bytes))
 
 
 def _same_shape_groups(batch: list[ShardGradient]) -> Iterator[list[ShardGradient]]:
@@ -165,11 +175,15 @@ class StoreUpdater:
         """
         if self._compiled.get(tuple([id(shard) for shard, _ in batch]), (None, None))[1] is not None:
             return [batch]
-        change = job_rounds.change
-        changed = [one for one in batch if self._update_number(one[0]) >= change]
-        others = [one for one in batch if self._update_number(one[0]) < change]
         groups: list[list[ShardGradient]] = []
-        for part in (others, changed):
+        parts: dict[bool, list[ShardGradient]] = {False: [], True: []}
+        change = _first_compiled_update(0)
+        for one in batch:
+            if one[0].value.nbytes >= LARGE_BYTES:
+                groups.append([one])
+            else:
+                parts[self._update_number(one[0]) >= change].append(one)
+        for part in parts.values():
             alone = len(part) == 1 or (part and self._is_frequent(part))
             groups += [part] if alone else _same_shape_groups(part)
         return groups
@@ -274,11 +288,13 @@ class StoreUpdater:
             for ts, w in zip(terms, weights, strict=True)
         ]
         number = min(self._update_number(h) for h in slices)
-        is_changed = number >= job_rounds.change or knobs.TIER.read() != "auto"
+        # The same for all of them, since a large one is alone.
+        change = _first_compiled_update(weights[0].size * np.dtype(weights[0].dtype).itemsize)
+        is_changed = number >= change or knobs.TIER.read() != "auto"
         for index in indices:
             self._uncounted[index] = self._uncounted.get(index, 0) + 1
         update = None
-        with job_rounds.of_update(number):
+        with job_rounds.of_update(number, change):
             if is_changed and can_compile(self.optimizer) and self._worth_compiling(which, slices, indices):
                 update = CompiledUpdate(self.updater, indices, weights, lying)
             grads = [_sum_terms(ts) for ts in lying]

@@ -123,6 +123,17 @@ def test_the_first_compiled_update(optimizer: Any) -> None:
     assert np.diff(runs).tolist() == [1] * (CHANGE - 1) + [0] * (ROUNDS - 1 - CHANGE)
 
 
+@pytest.mark.usefixtures("auto_tier")
+def test_large_arrays_are_compiled_earlier(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DUALMX_PROMOTE_AT")
+    monkeypatch.setattr("dualmx.kvstore.server_updates.LARGE_BYTES", 100)
+    monkeypatch.setattr("dualmx.kvstore.server_updates.COMPILED_AFTER_BYTES", 1400)
+    runs: list[int] = []
+    look = dict.fromkeys(range(1, ROUNDS), lambda updater, store: runs.append(counters.numpy_runs))
+    stepped(look, mx.optimizer.SGD(learning_rate=0.1), ROUNDS)  # of 200 bytes
+    assert np.diff(runs).tolist() == [1] * 6 + [0] * (ROUNDS - 8)
+
+
 def test_few_programs_suffice_for_whatever_arrives_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dualmx.kvstore.server_updates.FREQUENT_AFTER", 100)
     sizes = {f"c{i}": 96 for i in range(3 * GROUP_SIZE)}
