@@ -15,6 +15,7 @@ from dualmx.compile.cpu.kernels.codegen import Unsupported
 from dualmx.compile.cpu.kernels.kernel import kernel_for
 from dualmx.core.errors import MXNetError
 from dualmx.op.registry import OPS
+from tests import jobs
 from tests.op.samples import all_samples
 
 from .test_kernels import errors
@@ -191,3 +192,23 @@ def test_small_arrays_are_not_cut(monkeypatch):
         made, sizes = softmax_kernel((rows, 64))
         made.run(sizes, np.ones((rows, 64), "f"))
     assert seen == [(1 << 13, 64)]
+
+
+SOFTMAX = """
+import dualmx as mx
+from dualmx.compile.cpu.kernels import blocks, kernel
+from dualmx.op import trace_store
+trace_store.SHIPPED = trace_store.SHIPPED.with_name("none")
+made, computed = [], []
+make, compute = kernel._make_kernel, blocks._Blocks.compute
+kernel._make_kernel = lambda *a: made.append(1) or make(*a)
+blocks._Blocks.compute = lambda self: computed.append(1) or compute(self)
+mx.nd.softmax(mx.nd.ones((5000, 300))).asnumpy()
+print(len(made), len(computed))
+"""
+
+
+def test_a_second_process_knows_the_axes(tmp_path):
+    env = {"DUALMX_CACHE_DIR": str(tmp_path), "DUALMX_TIER": "numpy"}
+    said = [jobs.run(jobs.PYTHON, "-c", SOFTMAX, env=env).stdout.split() for _ in range(2)]
+    assert said == [["1", "1"], ["0", "1"]]
