@@ -318,9 +318,12 @@ print("sum", out.asnumpy().tolist())
 @pytest.mark.slow
 @pytest.mark.parametrize("busy", [True, False])
 def test_a_worker_in_a_long_call_that_computes_is_not_dead(busy: bool) -> None:
-    """The call holds Python's lock for more than twice the timeout. One that only sleeps looks like a stopped one."""
+    """The call holds Python's lock for more than twice the timeout. One that only sleeps looks like a stopped one.
+
+    Other threads of it wait for the lock meanwhile, which makes each use the processor a little.
+    """
     script = f"""
-import ctypes, time
+import ctypes, threading, time
 import dualmx as mx
 kv = mx.kv.create("dist_sync")
 kv.init("w", mx.nd.zeros((2,)))
@@ -330,6 +333,11 @@ if kv.rank == 1 and {busy}:
     sum(range(10**6))
     sum(range(int(5e6 / (time.perf_counter() - began))))
 elif kv.rank == 1:
+    def wait():
+        while True:
+            time.sleep(0.001)
+    for _ in range(8):
+        threading.Thread(target=wait, daemon=True).start()
     ctypes.PyDLL(None).sleep(5)
 try:
     kv.push("w", mx.nd.ones((2,)))

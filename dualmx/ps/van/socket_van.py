@@ -41,7 +41,15 @@ from .frame import (
 )  # fmt: skip
 from .handshake import HandshakeError, HandshakeResult, Steps, Unanswered, client_handshake, complete, server_handshake
 from .shared_memory import MIN_MAPPED_BYTES, MIN_SHARED_BYTES, Arena, ContiguousMapper, available
-from .sockets import connect_socket, cpu_ticks, exchange_shared_memory, host_identity, peer_pid, set_socket_options
+from .sockets import (
+    TICK,
+    connect_socket,
+    exchange_shared_memory,
+    host_identity,
+    peer_pid,
+    set_socket_options,
+    thread_seconds,
+)
 from .van import NO_HEARTBEAT, AddressInUse, ConnectionRefused, Van
 
 SOON, LATER = 0.2, 1.0  # most seconds between two tries to connect: to nobody yet, and to one that has too much to do
@@ -49,6 +57,7 @@ ATTEMPTS = 3  # to pass a handshake, whose bytes may be damaged on their way
 SCRATCH = 64 << 10
 MAX_COMMITTED = 256 << 10  # bytes of frames that are sent in their order, whatever comes
 WAKE_BYTES = 1 << 20  # bytes that are worth waking for, where more are to come
+COMPUTING = 0.02  # of a core, by one thread: threads that wait for Python's lock use a quarter of it
 DRIVER_LINGER = 0.02  # seconds that the van's own thread leaves to the next one that waits
 INTERRUPTED = "interrupted"
 _UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
@@ -80,9 +89,7 @@ class Link:
         self.last_received = self.last_sent = self.last_heartbeat = time.monotonic()
         self.poll_events = selectors.EVENT_READ
         self.broken = ""
-        self._silent_process: tuple[int, int] | None = (
-            None  # the process that is silent, and what it had computed by then
-        )
+        self._silent_process: tuple[int, float, dict[str, float]] | None = None  # what it had computed when
 
     def seconds_dead(self, now: float, timeout: float) -> float:
         """For how long the other end was silent if it is dead or stopped, else 0.
@@ -94,11 +101,11 @@ class Link:
             self._silent_process = None
         elif self._silent_process is None:
             process = peer_pid(self.sock)
-            self._silent_process = process, cpu_ticks(process)
-        elif silence > timeout:
-            process, before = self._silent_process
-            self._silent_process = process, cpu_ticks(process)
-            if self._silent_process[1] <= before:
+            self._silent_process = process, now, thread_seconds(process)
+        elif silence > timeout and (elapsed := now - self._silent_process[1]) >= timeout / 4:
+            process, _, before = self._silent_process
+            used = (seconds - before.get(thread, 0.0) for thread, seconds in thread_seconds(process).items())
+            if max(used, default=0.0) <= COMPUTING * elapsed + TICK:
                 return silence
             self.last_received = now - timeout / 2
         return 0.0

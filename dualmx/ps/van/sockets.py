@@ -16,6 +16,7 @@ from .handshake import HandshakeError, Steps
 from .shared_memory import Arena, RemoteArena
 
 BUFFER = 4 << 20  # bytes that the system may hold, each way
+TICK = 1 / os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 0.01
 
 
 def host_identity() -> str:
@@ -112,15 +113,18 @@ def peer_pid(sock: socket.socket) -> int:
     return 0 if found == os.getpid() else found
 
 
-def cpu_ticks(pid: int) -> int:
-    """What a process of this host has used of processors, in ticks of the system; 0 where that is not known."""
-    if not pid:
-        return 0
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0
-    return int(fields[11]) + int(fields[12])
+def thread_seconds(pid: int) -> dict[str, float]:
+    """What each thread of a process of this host has used of a processor, in seconds; {} where that is not known.
+
+    The system counts in ticks, `TICK` seconds each.
+    """
+    seconds: dict[str, float] = {}
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task") if pid else ():
+            with suppress(OSError):  # it has ended
+                fields = Path(f"/proc/{pid}/task/{thread}/stat").read_text().rpartition(")")[2].split()
+                seconds[thread] = (int(fields[11]) + int(fields[12])) * TICK
+    return seconds
 
 
 def _inode(sock: socket.socket) -> str:
@@ -145,5 +149,6 @@ def _owner(inode: str) -> int:
 
 
 __all__ = [
-    "connect_socket", "cpu_ticks", "exchange_shared_memory", "host_identity", "peer_pid", "set_socket_options",
+    "TICK", "connect_socket", "exchange_shared_memory", "host_identity", "peer_pid", "set_socket_options",
+    "thread_seconds",
 ]  # fmt: skip
