@@ -427,7 +427,12 @@ class Call:
                     self.shape_functions = ShapeFunctions(self.avals, self)
                 got = self.shape_functions.infer(avals, body)
             if got is None or any(n < 0 for shape, _ in got for n in shape):
-                got = self._infer_by_trace(avals, body)
+                try:
+                    got = self._infer_by_trace(avals, body)
+                except MXNetError:
+                    if self.shape_functions is not None:
+                        self.shape_functions.note_refusal(avals)
+                    raise
             self._check_states(avals, got)
             self.avals[avals] = got
         return got

@@ -41,7 +41,7 @@ class ShapeFunctions:
     """The shape functions of one call, by the pattern of its inputs' sizes.
 
     Those that an earlier process made serve at once. Else a pattern gets one when it is met with a second set of sizes:
-    a trace with symbols costs two to three times one with numbers.
+    a trace with symbols costs two to three times one with numbers, and ten times where it is in vain.
 
     Args:
         known: inputs for which the results are known.
@@ -88,6 +88,12 @@ class ShapeFunctions:
         shapes = shape_function(traced.names, rows_of(traced.result))
         known.append((guard_function(traced.names, traced.guards), shapes))
         return shapes(sizes)
+
+    def note_refusal(self, avals: Avals) -> None:
+        """Try the next sizes of this pattern with numbers first: these were wrong, as those of a search mostly are."""
+        pattern = pattern_of(avals)[0]
+        if self._by_pattern.get(pattern) == []:
+            self._by_pattern.pop(pattern, None)
 
 
 def rows_of(results: Iterable[Any]) -> list[Row]:

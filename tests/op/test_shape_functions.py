@@ -12,7 +12,7 @@ import dualmx as mx
 from dualmx import nd
 from dualmx.core.errors import MXNetError
 from dualmx.graph.trie import trie
-from dualmx.op import symbolic_sizes
+from dualmx.op import shape_functions, symbolic_sizes
 from dualmx.op.registry import OPS, Call
 from dualmx.op.shape_functions import ShapeFunctions
 from dualmx.op.symbolic_sizes import pattern_of, sizes_source, trace_symbolically
@@ -137,6 +137,26 @@ def test_a_wrong_shape_raises_as_before_and_spoils_nothing():
         assert nd.FullyConnected(nd.ones((n, 6)), w, no_bias=True, num_hidden=4).shape == (n, 4)
         with pytest.raises(mx.MXNetError, match=r"FullyConnected.*weight has shape \(4, 6\)"):
             nd.FullyConnected(nd.ones((n, 7)), w, no_bias=True, num_hidden=4)
+
+
+def test_wrong_sizes_are_tried_with_numbers_and_right_ones_get_a_function_after_them(monkeypatch):
+    traces = []
+
+    def counted(body, pattern, sizes):
+        traces.append(sizes)
+        return trace_symbolically(body, pattern, sizes)
+
+    monkeypatch.setattr(shape_functions, "trace_symbolically", counted)
+    monkeypatch.setattr(shape_functions, "read_shapes", lambda *_: [])  # of no earlier process
+    call, float32 = OPS["dot"].call(), np.dtype("float32")
+    call.avals, call.shape_functions = {}, None
+    for n in range(5, 13):
+        with pytest.raises(mx.MXNetError, match="dot"):
+            call.infer((((3, n + 7), float32), ((n, 4), float32)))
+    assert not traces
+    for n in (20, 21, 22):
+        assert call.infer((((3, n), float32), ((n, 4), float32)))[0][0] == (3, 4)
+    assert traces == [(3, 21, 4)]
 
 
 def test_a_trace_keeps_no_array_of_the_user_alive():
