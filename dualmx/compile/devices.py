@@ -434,10 +434,10 @@ def is_aligned(value: np.ndarray) -> bool:
     return value.flags.c_contiguous and value.__array_interface__["data"][0] % ALIGNMENT == 0
 
 
-def aligned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Return an aligned array of any values."""
+def aligned_empty(shape: tuple[int, ...], dtype: np.dtype, zeros: bool = False) -> np.ndarray:
+    """Return an aligned array of any values, or of zeros, for which the system needs no memory before it is written."""
     n_bytes = math.prod(shape) * dtype.itemsize
-    memory = np.empty(n_bytes + ALIGNMENT, np.uint8)
+    memory = (np.zeros if zeros else np.empty)(n_bytes + ALIGNMENT, np.uint8)
     start = -memory.__array_interface__["data"][0] % ALIGNMENT
     return memory[start : start + n_bytes].view(dtype).reshape(shape)
 

@@ -6,11 +6,15 @@ import math
 
 import numpy as np
 
+from ..compile.devices import aligned_empty
 from ..core.argcheck import number
 from ..core.errors import ArgumentError
 from ..core.rng import rng_streams
 from ..ndarray import NDArray, array
+from ..ndarray.interop import assign_numpy
 from .base import Initializer, register
+
+_FLOAT32 = np.dtype(np.float32)
 
 
 def fill(arr: NDArray, values: np.ndarray) -> None:
@@ -20,13 +24,25 @@ def fill(arr: NDArray, values: np.ndarray) -> None:
 
 def fill_uniform(arr: NDArray, bound: float) -> None:
     """Overwrite `arr` with draws from [-bound, bound)."""
-    draws = rng_streams.generator(arr.context).random(arr.shape, np.float32)
-    fill(arr, (2 * bound) * draws - np.float32(bound))
+    draws = aligned_empty(arr.shape, _FLOAT32)
+    rng_streams.generator(arr.context).random(out=draws, dtype=np.float32)
+    draws *= 2 * bound
+    draws -= np.float32(bound)
+    _take_over(arr, draws)
 
 
 def fill_normal(arr: NDArray, sigma: float) -> None:
     """Overwrite `arr` with draws from N(0, sigma ** 2)."""
-    fill(arr, np.float32(sigma) * rng_streams.generator(arr.context).standard_normal(arr.shape, np.float32))
+    draws = aligned_empty(arr.shape, _FLOAT32)
+    rng_streams.generator(arr.context).standard_normal(out=draws, dtype=np.float32)
+    draws *= np.float32(sigma)
+    _take_over(arr, draws)
+
+
+def _take_over(arr: NDArray, draws: np.ndarray) -> None:
+    """Overwrite `arr` with draws, by their own memory if it can: a table of embeddings may need most that there is."""
+    draws.flags.writeable = False
+    assign_numpy(arr, draws)
 
 
 @register

@@ -147,8 +147,10 @@ def _run_creation_op(call: Any, ctx: Context | None, out: NDArray | None) -> NDA
         # states, is then the same program as the others.
         fill, dtype = call.op.traits.fill(call.params), as_dtype(call.params.get("dtype"))
         try:
-            values = aligned_empty(call.params["shape"], dtype)
-            np.copyto(values, fill, casting="unsafe")
+            is_zero = fill == 0 and not np.signbit(fill)
+            values = aligned_empty(call.params["shape"], dtype, is_zero)
+            if not is_zero:
+                np.copyto(values, fill, casting="unsafe")
         except (ValueError, MemoryError) as e:
             name, shape = call.op.name.lstrip("_"), call.params["shape"]
             raise ArgumentError(f"{name}: shape={shape}: cannot be allocated: {e}") from None

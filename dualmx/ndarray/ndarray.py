@@ -31,6 +31,7 @@ from .handle import (
     copy_to_context,
     exposed,
     invoke_unary,
+    realize,
     set_array_class,
     to_jax_array,
 )
@@ -227,8 +228,9 @@ class NDArray(Addressable, Fluent):
         Raises:
             MXNetError: its computation failed.
         """
-        if type(self._data) is not np.ndarray:
-            self._block_on(self.realize().block_until_ready)
+        data = realize(self) if self._data is None else self._data
+        if type(data) is not np.ndarray:
+            self._block_on(data.block_until_ready)
 
     def _block_on(self, action: Any) -> Any:
         """Run a blocking action on the value; an error of the execution is reported as this array's error."""
@@ -247,8 +249,8 @@ class NDArray(Addressable, Fluent):
             return data.copy()
         if data is None and (shown := view.view_to_numpy(self)) is not None:
             return shown
-        data = self.realize()
-        return self._block_on(lambda: np.array(fully_replicated(data)))
+        data = realize(self) if data is None else data
+        return data.copy() if type(data) is np.ndarray else self._block_on(lambda: np.array(fully_replicated(data)))
 
     def asscalar(self) -> Any:
         """Return the only element as a NumPy scalar; `ValueError` for more elements.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 
+import jax
 import numpy as np
 import pytest
 import scipy.special
@@ -15,6 +16,7 @@ from dualmx.compile.cpu.kernels import primitives
 from dualmx.compile.cpu.kernels.kernel import work_of
 from dualmx.compile.cpu.onednn import numpy_calls
 from dualmx.compile.cpu.onednn.ffi_handlers import available
+from dualmx.ndarray import handle
 
 FORMS = {
     "in one piece": lambda a: a.copy(),
@@ -190,6 +192,68 @@ def test_error_function(how, n):
     assert np.isnan(found[-5]) and found[-4] == 1 and found[-3] == -1 and np.signbit(found[-1])
     for lay in (lambda a: a[::2], lambda a: a[::-1], lambda a: np.broadcast_to(a, (2, n))):
         np.testing.assert_array_equal(primitives.erf(lay(x)), lay(found))
+
+
+@pytest.mark.parametrize("n", [1 << 12, (1 << 16) + 1, 1 << 20])
+def test_inverse_error_function(how, n):
+    ends = 1 - np.logspace(-7.2, -1, 1000)
+    x = np.concatenate([np.linspace(-1, 1, n - 2005), ends, -ends, [np.nan, 1.5, 1e-30, -1e-3, -0.0]]).astype("f")
+    found, wanted = primitives.erf_inv(x), scipy.special.erfinv(x.astype("d"))
+    assert found.dtype == np.float32 and found[0] == -np.inf and found[n - 2006] == np.inf
+    inside = np.abs(x) < 1
+    unit = np.spacing(np.abs(wanted[inside]).astype("f"))
+    assert np.max(np.abs(found[inside] - wanted[inside]) / unit) <= 8
+    assert np.isnan(found[-5:-3]).all()
+    for lay in (lambda a: a[::2], lambda a: a[::-1], lambda a: np.broadcast_to(a, (2, n))):
+        np.testing.assert_array_equal(primitives.erf_inv(lay(x)), lay(found))
+    memory = x.copy()
+    np.testing.assert_array_equal(primitives.erf_inv(memory, out=memory), found)
+    apart = np.zeros((n, 2), "f")[:, 0]  # memory that the handlers cannot write to
+    np.testing.assert_array_equal(primitives.erf_inv(x, out=apart), found)
+
+
+@pytest.mark.parametrize("width", [8, 16, 32, 64])
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (1 << 14,), (65537,), (3, 5, 30011)])
+def test_random_bits_are_those_of_jax(how, width, shape):
+    key = np.array([123456789, 0xFFFFFFFE], np.uint32)
+    with jax.enable_x64(True):
+        wanted = np.asarray(jax.random.bits(jax.random.wrap_key_data(key), shape, f"u{width // 8}"))
+    found = primitives.random_bits(key, width, shape)
+    assert found.dtype == wanted.dtype
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("ends", [(0, 1), (-1, 1), (-0.07, 0.07), (5, 2e5)])
+@pytest.mark.parametrize("shape", [(), (3,), (65537,), (3, 5, 30011)])
+def test_uniform_numbers_are_those_of_jax(how, ends, shape):
+    key = np.array([7, 8], np.uint32)
+    wanted = np.asarray(jax.random.uniform(jax.random.wrap_key_data(key), shape, np.float32, *ends))
+    found = primitives.random_uniform(key, *ends, shape)
+    assert found.dtype == np.float32 and found.shape == shape and (found >= ends[0]).all()
+    # A product and a sum are rounded once by some processors.
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=np.spacing(np.float32(max(map(abs, ends)))))
+
+
+def draw(name):
+    mx.random.seed(3)
+    return getattr(nd.random, name)(1, 2, shape=(300, 500)).asnumpy()
+
+
+@pytest.mark.parametrize("name", ["uniform", "normal", "gamma"])
+def test_draws_of_all_tiers_agree(how, monkeypatch, name):
+    monkeypatch.setenv("DUALMX_TIER", "numpy")
+    found = draw(name)
+    monkeypatch.setenv("DUALMX_TIER", "xla")
+    np.testing.assert_allclose(found, draw(name), rtol=2e-6, atol=2e-6)
+
+
+def test_a_computed_array_is_waited_for_and_copied_where_it_lies(monkeypatch):
+    monkeypatch.setenv("DUALMX_TIER", "numpy")
+    made = []
+    monkeypatch.setattr(handle, "jax_from_numpy_nocopy", lambda *a: made.append(a))
+    for read in (nd.NDArray.wait_to_read, nd.NDArray.asnumpy):
+        read(nd.ones((3, 5)) + 1)
+    assert not made
 
 
 def test_work_counts_layers_and_no_views():

@@ -265,9 +265,29 @@ CALLED_JAXPRS: dict[str, Callable[[dict[str, Any]], Any]] = {
 IDENTITIES = ("optimization_barrier", "stop_gradient", "copy", "copy_p", "name", "random_wrap", "random_unwrap")
 
 
+# What `jax.random.uniform` calls, but for views and conversions: primitives with their constants.
+_UNIFORM = (
+    ("random_bits", []), ("shift_right_logical", [9]), ("or", [0x3F800000]), ("bitcast_convert_type", []), ("sub", [1]),
+    ("sub", []), ("mul", []), ("add", []), ("max", []),
+)  # fmt: skip
+
+
+def _draws_uniform(jaxpr: Any) -> bool:
+    """Whether a closed jaxpr draws float32 from one key, between two numbers."""
+    inner = getattr(jaxpr, "jaxpr", jaxpr)
+    if len(inner.invars) != 3 or any(v.aval.shape for v in inner.invars) or inner.outvars[0].aval.dtype != np.float32:
+        return False
+    steps = [(e.primitive.name, [v.val for v in e.invars if is_literal(v)]) for e in inner.eqns]
+    return tuple([s for s in steps if s[0] not in ("broadcast_in_dim", "convert_element_type")]) == _UNIFORM
+
+
 @rule(*CALLED_JAXPRS)
 def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
-    return w.inline(CALLED_JAXPRS[eqn.primitive.name](eqn.params), ins)
+    jaxpr = CALLED_JAXPRS[eqn.primitive.name](eqn.params)
+    if _draws_uniform(jaxpr):
+        (out,) = eqn.outvars
+        return w.let(f"K.random_uniform({','.join(ins)},{sizes_source(out.aval.shape)})", out)
+    return w.inline(jaxpr, ins)
 
 
 @rule(*IDENTITIES)
@@ -281,15 +301,16 @@ _UFUNCS = {
     "add": "np.add", "add_any": "np.add", "sub": "np.subtract", "mul": "np.multiply", "max": "np.maximum",
     "min": "np.minimum", "neg": "np.negative", "exp": "np.exp", "log": "np.log", "tanh": "np.tanh",
     "sqrt": "np.sqrt", "log1p": "np.log1p", "expm1": "np.expm1", "abs": "np.abs", "square": "np.square",
-    "sin": "np.sin", "cos": "np.cos", "logistic": "K.logistic", "rsqrt": "K.rsqrt",
+    "sin": "np.sin", "cos": "np.cos", "logistic": "K.logistic", "rsqrt": "K.rsqrt", "erf": "K.erf",
+    "erf_inv": "K.erf_inv",
 }  # fmt: skip
 _EXPRESSIONS = {
     "sign": "np.sign({0})", "floor": "np.floor({0})", "ceil": "np.ceil({0})", "exp2": "np.exp2({0})",
     "tan": "np.tan({0})", "asin": "np.arcsin({0})", "acos": "np.arccos({0})", "atan": "np.arctan({0})",
     "sinh": "np.sinh({0})", "cosh": "np.cosh({0})", "asinh": "np.arcsinh({0})", "acosh": "np.arccosh({0})",
     "atanh": "np.arctanh({0})", "cbrt": "np.cbrt({0})", "is_finite": "np.isfinite({0})", "not": "~{0}",
-    "real": "np.real({0})", "imag": "np.imag({0})", "conj": "np.conj({0})", "erf": "K.erf({0})",
-    "erfc": "K.erfc({0})", "erf_inv": "K.erf_inv({0})", "lgamma": "K.lgamma({0})", "digamma": "K.digamma({0})",
+    "real": "np.real({0})", "imag": "np.imag({0})", "conj": "np.conj({0})",
+    "erfc": "K.erfc({0})", "lgamma": "K.lgamma({0})", "digamma": "K.digamma({0})",
     "random_seed": "K.random_seed({0})", "pow": "K.power({0},{1})", "atan2": "np.arctan2({0},{1})",
     "nextafter": "np.nextafter({0},{1})", "and": "{0}&{1}", "or": "{0}|{1}", "xor": "{0}^{1}", "eq": "{0}=={1}",
     "ne": "{0}!={1}", "lt": "{0}<{1}", "le": "{0}<={1}", "gt": "{0}>{1}", "ge": "{0}>={1}",

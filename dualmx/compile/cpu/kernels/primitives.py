@@ -155,10 +155,10 @@ def _special(name: str, x: Any) -> Any:
     return np.asarray(fn(wide)).astype(x.dtype)[()]
 
 
-def erf(x: Any) -> Any:
+def erf(x: Any, out: Any = None) -> Any:
     """The error function."""
     if x.dtype == np.float32 and available():
-        return numpy_calls.erf(np.asarray(x))[()]  # SciPy takes ten times as long, and 20 ms to import
+        return numpy_calls.erf(np.asarray(x), out)  # SciPy takes ten times as long, and 20 ms to import
     return _special("erf", x)
 
 
@@ -167,8 +167,10 @@ def erfc(x: Any) -> Any:
     return _special("erfc", x)
 
 
-def erf_inv(x: Any) -> Any:
+def erf_inv(x: Any, out: Any = None) -> Any:
     """The inverse of the error function."""
+    if x.dtype == np.float32 and available():
+        return numpy_calls.erf_inv(np.asarray(x), out)
     return _special("erfinv", x)
 
 
@@ -714,9 +716,12 @@ def _threefry(key: tuple[Any, Any], x: Any, y: Any) -> tuple[Any, Any]:
     return x, y
 
 
-def _counted(key: Any, count: int) -> tuple[Any, Any]:
-    """Two words for each of `count` counters."""
-    at, key = np.arange(count, dtype=np.uint64), np.asarray(key)
+_COUNTERS = 1 << 14  # at a time, whose words stay in a cache
+
+
+def _counted(key: Any, first: int, end: int) -> tuple[Any, Any]:
+    """Two words for each of some counters."""
+    at = np.arange(first, end, dtype=np.uint64)
     return _threefry((key[0], key[1]), (at >> np.uint64(32)).astype(np.uint32), at.astype(np.uint32))
 
 
@@ -724,12 +729,31 @@ def random_bits(key: Any, width: int, shape: Sizes) -> Any:
     """Random bits of a key, or of each of an array of keys, in unsigned integers of `width` bits."""
     if np.ndim(key) > 1:
         return np.stack([random_bits(one, width, shape[1:]) for one in key])
-    high, low = _counted(key, math.prod(shape))
-    if width == 64:
-        bits = high.astype(np.uint64) << np.uint64(32) | low
-    else:
-        bits = (high ^ low).astype(f"u{width // 8}")
+    key, bits = np.ascontiguousarray(key), np.empty(math.prod(shape), f"u{width // 8}")
+    if width in (16, 32) and bits.size >= _MIN_HANDLER_SIZE and available():
+        numpy_calls.random_bits(key, bits)
+        return bits.reshape(shape)
+    for first in range(0, bits.size, _COUNTERS):
+        high, low = _counted(key, first, min(first + _COUNTERS, bits.size))
+        bits[first : first + _COUNTERS] = high.astype(np.uint64) << np.uint64(32) | low if width == 64 else high ^ low
     return bits.reshape(shape)
+
+
+def random_uniform(key: Any, low: Any, high: Any, shape: Sizes) -> Any:
+    """Numbers of float32 from `low` to `high`: random bits as mantissas of numbers from 1 to 2."""
+    low, high = np.float32(low), np.float32(high)
+    if math.prod(shape) >= _MIN_HANDLER_SIZE and available():
+        result = np.empty(shape, np.float32)
+        numpy_calls.random_uniform(np.ascontiguousarray(key), low, high, result)
+        return result
+    result = random_bits(key, 32, shape)
+    result >>= np.uint32(9)
+    result |= np.uint32(0x3F800000)
+    result = result.view(np.float32)
+    result -= np.float32(1)
+    result *= high - low
+    result += low
+    return np.maximum(result, low, out=result)
 
 
 def fold_in(key: Any, number: Any) -> Any:
@@ -740,7 +764,7 @@ def fold_in(key: Any, number: Any) -> Any:
 
 def random_split(key: Any, shape: Sizes) -> Any:
     """Several keys of one."""
-    return np.stack(_counted(key, math.prod(shape)), -1).reshape(*shape, 2)
+    return np.stack(_counted(key, 0, math.prod(shape)), -1).reshape(*shape, 2)
 
 
 def random_seed(seed: Any) -> Any:

@@ -747,6 +747,130 @@ void dualmx_erf(const float* x, int64_t n, float* out) {
   share(piece_of_erf, &(Elements){x, NULL, out, n}, parts(n, PIECE), n);
 }
 
+/* The inverse of erf, x p(w) with w = -log(1 - x^2), or x p(sqrt(w)) far out; each fitted as erf is. */
+FOR_EACH_PROCESSOR static void erf_inv_piece(const float* restrict x, int64_t n, float* restrict out) {
+  for (int64_t i = 0; i < n; i++) {
+    float v = x[i], y = (1 - v) * (1 + v);
+    union { float value; int32_t bits; } m = {y};
+    int32_t shifted = m.bits - 0x3f3504f3; /* mantissas from sqrt(1/2) on */
+    m.bits = (shifted & 0x7fffff) + 0x3f3504f3;
+    float f = m.value - 1, l = 0.08722349256277084f;
+    l = l * f - 0.14366839826107025f;
+    l = l * f + 0.14952267706394196f;
+    l = l * f - 0.16562393307685852f;
+    l = l * f + 0.19956833124160767f;
+    l = l * f - 0.25002074241638184f;
+    l = l * f + 0.3333418667316437f;
+    l = l * f - 0.49999988079071045f;
+    l = l * f + 1.0f;
+    float w = -((shifted >> 23) * 0.6931471805599453f + l * f), t = w - 2.5f;
+    float p = 2.8535035667687225e-08f;
+    p = p * t + 3.4372737900412176e-07f;
+    p = p * t - 3.5288624076201813e-06f;
+    p = p * t - 4.396784788696095e-06f;
+    p = p * t + 0.00021860220294911414f;
+    p = p * t - 0.0012537074508145452f;
+    p = p * t - 0.004177707713097334f;
+    p = p * t + 0.24664072692394257f;
+    p = p * t + 1.5014094114303589f;
+    float u = sqrtf(w < 0 ? 0 : w) - 3, q = -0.00015035131946206093f;
+    q = q * u + 7.594354974571615e-05f;
+    q = q * u + 0.001278983661904931f;
+    q = q * u - 0.0036498080007731915f;
+    q = q * u + 0.005771808326244354f;
+    q = q * u - 0.007628063205629587f;
+    q = q * u + 0.009434040635824203f;
+    q = q * u + 1.0016742944717407f;
+    q = q * u + 2.832977056503296f;
+    float inverse = v * (w < 5 ? p : q);
+    out[i] = y > 0 ? inverse : v / (y == 0 ? 0.0f : NAN); /* infinite at the ends, NaN outside */
+  }
+}
+
+static void piece_of_erf_inv(const void* loop, int64_t item) {
+  const Elements* e = loop;
+  int64_t at = item * PIECE;
+  erf_inv_piece((const float*)e->x + at, least(PIECE, e->n - at), (float*)e->out + at);
+}
+
+void dualmx_erf_inv(const float* x, int64_t n, float* out) {
+  share(piece_of_erf_inv, &(Elements){x, NULL, out, n}, parts(n, PIECE), n);
+}
+
+/* Random bits: both words of threefry2x32 for counters from 0 on, combined by exclusive or. */
+typedef struct {
+  const uint32_t* key;
+  int64_t n;
+  float low, high;
+  void* out;
+} Draw;
+
+static inline uint32_t turn(uint32_t x, int by) { return x << by | x >> (32 - by); }
+
+/* The bits of n counters, whose higher words are equal. */
+FOR_EACH_PROCESSOR static void draw_bits(const uint32_t* key, uint32_t high, uint32_t low, int64_t n,
+                                         uint32_t* restrict out) {
+  static const int by[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
+  const uint32_t keys[3] = {key[0], key[1], key[0] ^ key[1] ^ 0x1bd11bda};
+  for (int64_t i = 0; i < n; i++) {
+    uint32_t x = high + keys[0], y = low + (uint32_t)i + keys[1];
+#pragma GCC unroll 5
+    for (int round = 0; round < 5; round++) {
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; j++) x += y, y = turn(y, by[round % 2][j]) ^ x;
+      x += keys[(round + 1) % 3], y += keys[(round + 2) % 3] + round + 1;
+    }
+    out[i] = x ^ y;
+  }
+}
+
+static void draw_words(const void* loop, int64_t item) {
+  const Draw* d = loop;
+  int64_t at = item * PIECE; /* 2^32 is a multiple of it */
+  draw_bits(d->key, (uint32_t)(at >> 32), (uint32_t)at, least(PIECE, d->n - at), (uint32_t*)d->out + at);
+}
+
+FOR_EACH_PROCESSOR static void lower_halves(const uint32_t* restrict bits, int64_t n, uint16_t* restrict out) {
+  for (int64_t i = 0; i < n; i++) out[i] = (uint16_t)bits[i];
+}
+
+static void draw_halves(const void* loop, int64_t item) {
+  enum { SOME = 4096 };
+  const Draw* d = loop;
+  uint32_t bits[SOME];
+  for (int64_t at = item * PIECE, end = least(at + PIECE, d->n); at < end; at += SOME) {
+    int64_t n = least(SOME, end - at);
+    draw_bits(d->key, (uint32_t)(at >> 32), (uint32_t)at, n, bits);
+    lower_halves(bits, n, (uint16_t*)d->out + at);
+  }
+}
+
+/* 23 bits as the mantissa of a number from 1 to 2. */
+FOR_EACH_PROCESSOR static void as_uniform(uint32_t* restrict bits, int64_t n, float low, float high) {
+  float span = high - low;
+  for (int64_t i = 0; i < n; i++) {
+    union { uint32_t bits; float value; } one = {bits[i] >> 9 | 0x3f800000};
+    one.value = (one.value - 1) * span + low;
+    if (one.value < low) one.value = low;
+    bits[i] = one.bits;
+  }
+}
+
+static void draw_uniform(const void* loop, int64_t item) {
+  const Draw* d = loop;
+  draw_words(d, item);
+  as_uniform((uint32_t*)d->out + item * PIECE, least(PIECE, d->n - item * PIECE), d->low, d->high);
+}
+
+/* Integers of 4 bytes, or of 2. */
+void dualmx_random_bits(const uint32_t* key, int64_t n, int bytes, void* out) {
+  share(bytes == 2 ? draw_halves : draw_words, &(Draw){key, n, 0, 0, out}, parts(n, PIECE), n);
+}
+
+void dualmx_random_uniform(const uint32_t* key, int64_t n, float low, float high, float* out) {
+  share(draw_uniform, &(Draw){key, n, low, high, out}, parts(n, PIECE), n);
+}
+
 /* What XLA calls. */
 
 static Error* failure(const Frame* frame, const char* message) {

@@ -134,17 +134,49 @@ def keep_masked(mask: Any, x: Any) -> Any:
 
 
 @functools.cache
-def _erf() -> Any:
-    function = library().dualmx_erf
+def _elementwise(name: str) -> Any:
+    function = getattr(library(), name)
     function.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p]
     function.restype = None
     return function
 
 
-def erf(x: Any) -> Any:
-    """The error function of float32, whose relative error is below 8 units of the last place."""
-    out = np.empty_like(x)  # as x, if that is in one piece
+def _apply(function: Any, x: Any, out: Any) -> Any:
+    if out is None or not (out.flags.c_contiguous and x.flags.c_contiguous and out.flags.aligned):
+        out = np.empty_like(x)  # as x, if that is in one piece
     if not x.flags.aligned or out.strides != x.strides:
         x, out = dense(x), np.empty(x.shape, x.dtype)
-    _erf()(x.ctypes.data, x.size, out.ctypes.data)
+    function(x.ctypes.data, x.size, out.ctypes.data)
     return out
+
+
+def erf(x: Any, out: Any) -> Any:
+    """The error function of float32, whose relative error is below 8 units of the last place.
+
+    `out`, if not None, is memory that may hold the result.
+    """
+    return _apply(_elementwise("dualmx_erf"), x, out)
+
+
+def erf_inv(x: Any, out: Any) -> Any:
+    """The inverse of the error function of float32, as exact as `erf`; `out` as there."""
+    return _apply(_elementwise("dualmx_erf_inv"), x, out)
+
+
+@functools.cache
+def _draws() -> tuple[Any, Any]:
+    bits, uniform = library().dualmx_random_bits, library().dualmx_random_uniform
+    bits.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_void_p]
+    uniform.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_float, ctypes.c_float, ctypes.c_void_p]
+    bits.restype = uniform.restype = None
+    return bits, uniform
+
+
+def random_bits(key: Any, out: Any) -> None:
+    """Fill an array of uint32 or uint16 with random bits of a key, two words of uint32."""
+    _draws()[0](key.ctypes.data, out.size, out.dtype.itemsize, out.ctypes.data)
+
+
+def random_uniform(key: Any, low: float, high: float, out: Any) -> None:
+    """Fill an array of float32 with numbers from `low` to `high`, from random bits of a key, two words of uint32."""
+    _draws()[1](key.ctypes.data, out.size, low, high, out.ctypes.data)
