@@ -12,7 +12,7 @@ import scipy.special
 
 import dualmx as mx
 from dualmx import autograd, nd
-from dualmx.compile.cpu.kernels import primitives
+from dualmx.compile.cpu.kernels import primitives, threefry
 from dualmx.compile.cpu.kernels.kernel import work_of
 from dualmx.compile.cpu.onednn import numpy_calls
 from dualmx.compile.cpu.onednn.ffi_handlers import available
@@ -37,7 +37,8 @@ def how(request, monkeypatch):
         if not available():
             pytest.skip("without oneDNN")
     else:
-        monkeypatch.setattr(primitives, "available", lambda: False)
+        for module in (primitives, threefry):
+            monkeypatch.setattr(module, "available", lambda: False)
     return request.param
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ....op.symbolic_sizes import size_source
-from .codegen import CALLED_JAXPRS, ELEMENTWISE, IDENTITIES, is_literal, live_equations
+from .codegen import ELEMENTWISE
+from .jaxprs import CALLED_JAXPRS, IDENTITIES, is_literal, live_equations
 
 ABSENT, SUM, INPUT = -1, -2, -3  # in place of an axis; INPUT - i stands for input i itself
 _MIN_PASSES = 3  # over the elements of such arrays; less is not worth that results are copied
