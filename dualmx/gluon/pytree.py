@@ -13,7 +13,8 @@ from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray import NDArray
 from ..symbol import Symbol
 
-# A format is LEAF for one array, ABSENT for None, or the list of the formats of a list's items.
+# A format is LEAF for one array, NONE for None, the number of outputs of a symbol that has several, or the list of the
+# formats of a list's items.
 LEAF, NONE = 0, -1
 TreeDef = Any
 
@@ -30,7 +31,8 @@ def flatten(value: Any, error_prefix: str, kinds: Any = (NDArray, Symbol)) -> tu
         ArgumentTypeError: something else is in `value`.
     """
     if isinstance(value, kinds):
-        return [value], LEAF
+        outputs = len(value.list_outputs()) if isinstance(value, Symbol) else 1
+        return [value], LEAF if outputs == 1 else outputs
     if value is None:
         return [], NONE
     if isinstance(value, (list, tuple)):
@@ -50,7 +52,9 @@ def unflatten(flat: list[Any], fmt: TreeDef) -> Any:
     def build(fmt: TreeDef) -> Any:
         if fmt == LEAF:
             return next(rest)
-        return None if fmt == NONE else [build(f) for f in fmt]
+        if fmt == NONE:
+            return None
+        return [build(f) for f in ([LEAF] * fmt if isinstance(fmt, int) else fmt)]
 
     out = build(fmt)
     if next(rest, None) is not None:

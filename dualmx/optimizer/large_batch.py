@@ -193,10 +193,14 @@ class LBSGD(Optimizer):
         return zeros_like(weight) if self.momentum != 0.0 else None
 
     def _count_and_ask(self, index: Any) -> tuple[Sequence[float], Sequence[float]]:
-        # A schedule is asked with the number of updates done, without the one at hand.
-        found = self._rates(index), self._decays(index)
-        self._update_count(index)
-        return found
+        # Each index is counted after it was asked: the first one of a step sees the schedule one update behind.
+        rates: list[float] = []
+        decays: list[float] = []
+        for i in index if isinstance(index, (list, tuple)) else (index,):
+            rates += self._rates(i)
+            decays += self._decays(i)
+            self._update_count(i)
+        return rates, decays
 
     def _warmup_factor(self, done: int) -> float:
         length = self.warmup_epochs * self.updates_per_epoch

@@ -88,6 +88,29 @@ def test_formats_tell_how_arrays_are_nested() -> None:
     assert [s.name for s in net._cached_graph[0]] == ["data0", "data1", "data2"]
 
 
+def test_all_outputs_of_an_operator_are_outputs_of_the_block(tmp_path) -> None:
+    class Halves(gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return F.split(x, num_outputs=2, axis=1)
+
+    class Nested(gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return F.split(x, num_outputs=2, axis=1), x, F.topk(x, ret_typ="both", k=2)
+
+    x = nd.array([[1, 2, 3, 4]])
+    halves, nested = Halves(), Nested()
+    for block in (halves, nested):
+        block.hybridize()
+    assert [y.asnumpy().tolist() for y in halves(x)] == [[[1, 2]], [[3, 4]]] and halves._out_format == 2
+    (left, right), same, (values, places) = nested(x)
+    assert [y.asnumpy().tolist() for y in (left, right, same)] == [[[1, 2]], [[3, 4]], [[1, 2, 3, 4]]]
+    assert values.asnumpy().tolist() == [[4, 3]] and places.asnumpy().tolist() == [[3, 2]]
+    assert nested._out_format == [2, 0, 2]
+    halves.export(str(tmp_path / "halves"))
+    loaded = gluon.SymbolBlock.imports(str(tmp_path / "halves-symbol.json"), ["data"])
+    assert [y.asnumpy().tolist() for y in loaded(x)] == [[[1, 2]], [[3, 4]]]
+
+
 def test_a_block_may_infer_its_shapes_itself() -> None:
     class Flat(gluon.HybridBlock):
         def __init__(self, **kwargs):

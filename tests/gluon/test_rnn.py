@@ -80,6 +80,17 @@ def test_files_and_unfused_cells_agree_with_the_layer(tmp_path: Path) -> None:
     )
 
 
+def test_a_hybridized_layer_returns_a_list() -> None:
+    layer = rnn.GRU(3)
+    layer.initialize()
+    x = mx.nd.ones((2, 1, 4))
+    assert isinstance(layer(x, layer.begin_state(1)), tuple)
+    layer.hybridize()
+    out = layer(x, layer.begin_state(1))
+    assert isinstance(out, list) and [out[0].shape, out[1][0].shape] == [(2, 1, 3), (1, 1, 3)]
+    assert layer(x).shape == (2, 1, 3)
+
+
 def test_lengths_of_a_layer() -> None:
     layer = rnn.LSTM(3, bidirectional=True, use_sequence_length=True)
     layer.initialize()
@@ -91,6 +102,17 @@ def test_lengths_of_a_layer() -> None:
     np.testing.assert_allclose(h[0, 0].asnumpy(), out[1, 0, :3].asnumpy(), rtol=1e-6)
     with pytest.raises(mx.MXNetError, match="sequence_length"):
         layer(x)
+
+
+@pytest.mark.parametrize("merge", [True, False])
+@pytest.mark.parametrize("split", [True, False])
+def test_dropout_between_cells_masks_nothing(split: bool, merge: bool) -> None:
+    x = mx.nd.array([[[1, 2], [3, 4]]])
+    given = [x[:, 0], x[:, 1]] if split else x
+    out, states = rnn.DropoutCell(0.5).unroll(2, given, merge_outputs=merge, valid_length=mx.nd.array([1]))
+    assert states == [] and isinstance(out, list) is not merge
+    steps = out if isinstance(out, list) else [out[:, 0], out[:, 1]]
+    assert [step.asnumpy().tolist() for step in steps] == [[[1, 2]], [[3, 4]]]
 
 
 def test_masks_of_dropout() -> None:

@@ -125,7 +125,7 @@ REFUSED: dict[str, list[tuple[Any, dict[str, Any], str]]] = {
     "sgd_update": [((((2,), "int32"), ((2,), "int32")), {"lr": 1}, "expected floating-point")],
     "_maximum_scalar": [((((2,), "int32"),), {"scalar": float("nan")}, "scalar=nan")],
     "_image_adjust_lighting": [(((2, 2, 3),), {"alpha": (1, 1)}, "expected 3 numbers")],
-    "_image_normalize": [(((3, 4, 4),), {"mean": (1, 1)}, "mean")],
+    "_image_normalize": [(((3, 4, 4),), {"mean": (1, 1)}, "mean"), (((4, 4, 3),), {}, "1 or 3 channels")],
     "_contrib_index_copy": [(((4, 2), (3,), (2, 2)), {}, "_contrib_index_copy")],
     "SequenceReverse": [(((3, 2),), {"axis": 1}, "axis=1")],
 }

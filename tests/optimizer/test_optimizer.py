@@ -538,6 +538,20 @@ def test_large_batch_sgd_asks_its_schedule_before_it_counts():
         assert asked == want
 
 
+def test_large_batch_sgd_counts_each_parameter_before_it_asks_for_the_next():
+    schedule = mx.lr_scheduler.FactorScheduler(step=1, factor=0.5, base_lr=1.0)
+    params = [mx.gluon.Parameter(f"p{i}", shape=(1,)) for i in range(2)]
+    for param in params:
+        param.initialize(init="zeros")
+    trainer = mx.gluon.Trainer(params, "lbsgd", {"lr_scheduler": schedule, "learning_rate": 1.0, "warmup_epochs": 0})
+    for _ in range(3):
+        with mx.autograd.record():
+            loss = params[0].data() + params[1].data()
+        loss.backward()
+        trainer.step(1)
+    assert [param.data().asscalar() for param in params] == [-2.5, -1.75]
+
+
 def test_what_is_no_optimizer_is_refused():
     with pytest.raises(TypeError, match="3"):
         mx.optimizer.create(3)

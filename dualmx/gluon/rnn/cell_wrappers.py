@@ -251,12 +251,12 @@ class DropoutCell(HybridRecurrentCell):
         merge_outputs: bool | None = None,
         valid_length: Any = None,
     ) -> tuple[Any, list[Any]]:
-        """Drop out a complete sequence at once if it is merged; see `RecurrentCell.unroll`."""
+        """Drop out all of a sequence, at once if it is merged, whatever `valid_length`; see `RecurrentCell.unroll`."""
         self.reset()
         sequence = merge_or_split(length, inputs, layout, merge_outputs)
         if isinstance(sequence, ARRAYS):
             return with_class_of(sequence, self.hybrid_forward(functions_for(sequence), sequence, begin_state or []))
-        return super().unroll(length, sequence, begin_state, layout, merge_outputs, valid_length)
+        return super().unroll(length, sequence, begin_state, layout, merge_outputs)
 
 
 class ModifierCell(HybridRecurrentCell):

@@ -135,7 +135,8 @@ class FusedLayer(HybridBlock):
             sequence_length: (N,) lengths, if the layer was made with `use_sequence_length=True`.
 
         Returns:
-            the output (T, N, hidden_size · directions); with `states`, a pair of it and the list of last states.
+            the output (T, N, hidden_size · directions); with `states`, a pair of it and the list of last states, which
+            is a list of a hybridized layer as of every hybridized block.
 
         Raises:
             ArgumentError: a state has another shape.
@@ -150,10 +151,10 @@ class FusedLayer(HybridBlock):
         if self._use_sequence_length:
             if sequence_length is None:
                 raise ArgumentError(f"{self.name}: sequence_length=None: expected (N,) lengths (use_sequence_length)")
-            out, states = super().forward(inputs, states, sequence_length)
+            out = super().forward(inputs, states, sequence_length)
         else:
-            out, states = super().forward(inputs, states)
-        return out if skip else (out, states)
+            out = super().forward(inputs, states)
+        return out[0] if skip else out
 
     def _zeros_for(self, inputs: Any) -> list[Any]:
         if isinstance(inputs, NDArray):

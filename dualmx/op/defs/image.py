@@ -32,8 +32,10 @@ def _image_to_tensor(data: UntypedTensor):
 @op()
 def _image_normalize(data: UntypedTensor, *, mean: Floats = (0.0,), std: Floats = (1.0,)):
     """Return (data - mean) / std, per channel, of a (C, H, W) image or an (N, C, H, W) batch of floating type."""
-    if data.ndim not in (3, 4):
-        raise ArgumentError(f"_image_normalize: data has shape {data.shape}: expected (C, H, W) or (N, C, H, W)")
+    if data.ndim not in (3, 4) or data.shape[-3] not in (1, 3):
+        raise ArgumentError(
+            f"_image_normalize: data has shape {data.shape}: expected (C, H, W) or (N, C, H, W) with 1 or 3 channels"
+        )
     for name, values in (("mean", mean), ("std", std)):
         if len(values) not in (1, data.shape[-3]):
             raise ArgumentError(
