@@ -47,7 +47,13 @@ class Constant(Initializer):
             arr[:] = value
         else:
             host = value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
-            arr[:] = array(np.broadcast_to(host, arr.shape), ctx=arr.context, dtype=arr.dtype)
+            try:
+                full = np.broadcast_to(host, arr.shape)
+            except ValueError as e:
+                raise ArgumentError(
+                    f"Constant: a value of shape {host.shape} does not broadcast to {arr.shape}, that of {str(name)!r}"
+                ) from e
+            arr[:] = array(full, ctx=arr.context, dtype=arr.dtype)
 
 
 @register

@@ -230,6 +230,8 @@ class PCC(EvalMetric):
         for label, pred in listed(labels, preds):
             truth = to_host(label).astype("int64").reshape(-1)
             guess = to_host(pred)
+            if guess.shape != label.shape and guess.ndim < 2:
+                raise ArgumentError(f"PCC: labels of shape {label.shape} for predictions of shape {guess.shape}")
             guess = (guess.argmax(axis=1) if guess.shape != label.shape else guess).astype("int64").reshape(-1)
             check_label_shapes(truth, guess)
             size = int(max(truth.max(initial=0), guess.max(initial=0))) + 1

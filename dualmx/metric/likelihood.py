@@ -18,6 +18,8 @@ Names = Sequence[str] | None
 
 def chosen(label: NDArray, pred: NDArray, kind: str, axis: int = -1) -> NDArray:
     """Flat probabilities of the labelled classes: label of N elements in any shape, pred with the classes on `axis`."""
+    if not -len(pred.shape) <= axis < len(pred.shape):
+        raise ArgumentError(f"{kind}: axis={axis}: predictions have shape {pred.shape}")
     if label.size * pred.shape[axis] != pred.size:
         raise ArgumentError(f"{kind}: labels of shape {label.shape} for predictions of shape {pred.shape}")
     label = label.as_in_context(pred.context).reshape((-1,)).astype("int32")

@@ -206,6 +206,7 @@ def test_load(tmp_path):
         (lambda: init.Orthogonal(rand_type="x"), "rand_type='x'"),
         (lambda: init.FusedRNN(None, 4, 2, "elman"), "mode='elman'"),
         (lambda: init.register(int), "Initializer"),
+        (lambda: filled(init.Constant(mx.nd.ones((3,))), shape=(2, 4)), "shape (3,) does not broadcast to (2, 4)"),
     ],
 )
 def test_errors_name_the_argument(act, words):

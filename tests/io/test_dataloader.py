@@ -221,6 +221,20 @@ def test_rollover_and_lists_as_datasets():
     assert [b.asnumpy().tolist() for b in DataLoader([1, 2, 3], 2)] == [[1, 2], [3]]
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize(
+    ("samples", "said"),
+    [
+        ([np.zeros(2), np.zeros(3)], r"the shapes \[\(2,\), \(3,\)\]: expected one"),
+        ([(np.zeros((1, 2)), 0), (np.zeros((1, 3)), 1)], r"the shapes \[\(1, 2\), \(1, 3\)\]"),
+        ([(1, 2), (1, 2, 3)], r"tuples of \[2, 3\] items"),
+    ],
+)
+def test_samples_that_make_no_batch(samples, said, workers):
+    with pytest.raises(MXNetError, match=said):
+        list(DataLoader(SimpleDataset(samples), 2, num_workers=workers))
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -64,6 +64,13 @@ def test_random_flips():
         transforms.RandomFlipLeftRight(2)
 
 
+def test_only_images_of_three_channels_become_grey():
+    image = np.zeros((2, 2, 1), np.uint8)
+    assert transforms.RandomGray(0)(image) is image
+    with pytest.raises(ValueError, match=r"RandomGray: an image of shape \(2, 2, 1\)"):
+        transforms.RandomGray(1)(image)
+
+
 def test_compose():
     steps = [transforms.Resize((3, 2)), transforms.ToTensor(), transforms.Normalize(0.1, 0.2)]
     x = both_composed(transforms.Compose(steps))

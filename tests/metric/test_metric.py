@@ -81,6 +81,9 @@ def test_create(spec, name):
         (lambda: mx.metric.Perplexity(None).update([mx.nd.zeros((3,))], [mx.nd.zeros((2, 2))]), "labels of shape"),
         (lambda: mx.metric.check_label_shapes([1], [1, 2]), "labels of shape 1 for predictions of shape 2"),
         (lambda: mx.metric.PCC().update([mx.nd.zeros((3,))], [mx.nd.zeros((2, 2))]), "labels of shape 3"),
+        (lambda: mx.metric.PCC().update([mx.nd.zeros((3, 1))], [mx.nd.zeros((3,))]), "labels of shape (3, 1)"),
+        (lambda: mx.metric.Perplexity(0, axis=1).update([mx.nd.zeros((3,))], [mx.nd.zeros((3,))]), "axis=1"),
+        (lambda: mx.metric.Perplexity(0, axis=-2).update([mx.nd.zeros((3,))], [mx.nd.zeros((3,))]), "axis=-2"),
     ],
 )
 def test_errors_name_the_argument(act, words):

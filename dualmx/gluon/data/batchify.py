@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.errors import ArgumentError
 from ...io.worker_mode import worker_mode
 from ...ndarray import NDArray, array
 from ..hybrid import HybridBlock
@@ -67,16 +68,29 @@ def stack(samples: Sequence[Any]) -> Any:
     Dtypes are kept: Python ints become int64, Python floats float64.
 
     Raises:
-        ValueError: arrays of different shapes.
+        ArgumentError: arrays of different shapes, or tuples of different lengths.
     """
     first = samples[0]
     if isinstance(first, NDArray):
-        return np.stack([s.asnumpy() for s in samples])
+        return _stacked([s.asnumpy() for s in samples])
     if isinstance(first, np.ndarray):
-        return np.stack(samples)
+        return _stacked(samples)
     if isinstance(first, tuple):
+        lengths = {*map(len, samples)}
+        if len(lengths) > 1:
+            raise ArgumentError(f"batchify: samples are tuples of {sorted(lengths)} items: expected one length")
         return [stack(column) for column in zip(*samples, strict=True)]
     return np.asarray(samples)
+
+
+def _stacked(arrays: Sequence[Any]) -> np.ndarray:
+    try:
+        return np.stack(arrays)
+    except ValueError as e:
+        shapes = sorted({np.shape(a) for a in arrays})
+        raise ArgumentError(
+            f"batchify: samples have the shapes {shapes}: expected one; pad them, or give the DataLoader a batchify_fn"
+        ) from e
 
 
 def default_batchify_fn(data: Sequence[Any]) -> Any:

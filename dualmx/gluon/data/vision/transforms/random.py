@@ -254,6 +254,8 @@ class RandomGray(_HostBlock):
     def host(self, x: np.ndarray) -> np.ndarray:
         if np.random.random() >= self._p:
             return x
+        if x.shape[-1:] != (3,):
+            raise ArgumentError(f"RandomGray: an image of shape {x.shape}: expected (H, W, 3)")
         return np.repeat((x.astype(np.float32) @ GRAY)[..., None], 3, axis=-1).astype(x.dtype)
 
     def forward(self, x: Any) -> Any:
