@@ -1,5 +1,7 @@
 """Names with an underscore that subclasses and training loops written for MXNet rely on."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -52,6 +54,33 @@ def test_changed_attributes_take_effect_once_the_cache_is_cleared() -> None:
     assert net(x).asnumpy().tolist() == [[2, 2]]
     net.reset_class(3)
     assert net(x).shape == (1, 3)
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+@pytest.mark.parametrize(
+    ("layer", "attribute", "value", "want"),
+    [
+        (lambda: nn.Activation("relu"), "_act_type", "softsign", [-0.75, 0.5]),
+        (lambda: nn.LeakyReLU(0.1), "_alpha", 0.5, [-1.5, 1]),
+        (lambda: nn.ELU(1.0), "_alpha", 2.0, [2 * np.expm1(-3), 1]),
+        (lambda: nn.LayerNorm(), "_epsilon", 12.0, [-0.5, 0.5]),
+        (lambda: nn.GroupNorm(1), "_epsilon", 12.0, [-0.5, 0.5]),
+        (lambda: nn.InstanceNorm(), "_epsilon", 12.0, [-0.5, 0.5]),
+        (lambda: nn.Dense(1, flatten=False), "_flatten", True, [-2]),
+    ],
+)
+def test_a_changed_attribute_of_a_layer_takes_effect(
+    layer: Callable[[], gluon.HybridBlock], attribute: str, value: object, want: list, hybrid: bool
+) -> None:
+    net = layer()
+    net.initialize(mx.init.One())
+    x = nd.array([[[-3.0, 1.0]]])
+    shape = net(x).shape
+    setattr(net, attribute, value)
+    net.hybridize(hybrid)
+    y = net(x)
+    np.testing.assert_allclose(y.asnumpy().ravel(), want, rtol=1e-5, atol=1e-6)
+    assert y.shape == ((1, 1) if attribute == "_flatten" else shape)
 
 
 def test_a_graph_can_be_made_read_and_replaced() -> None:

@@ -24,6 +24,8 @@ class Activation(OpLayer):
         [0.0, 2.0]
     """
 
+    _named = {"_act_type": "act_type"}
+
     def __init__(self, activation: str, **kwargs: Any):
         self._act_type = activation
         super().__init__(**kwargs)
@@ -54,6 +56,8 @@ class LeakyReLU(OpLayer):
         >>> mx.gluon.nn.LeakyReLU(0.5)(mx.nd.array([-1, 2])).asnumpy().tolist()
         [-0.5, 2.0]
     """
+
+    _named = {"_alpha": "slope"}
 
     def __init__(self, alpha: float, **kwargs: Any):
         if alpha < 0:
@@ -100,6 +104,8 @@ class ELU(OpLayer):
 
     Reference: Clevert et al. 2016, Exponential Linear Units.
     """
+
+    _named = {"_alpha": "slope"}
 
     def __init__(self, alpha: float = 1.0, **kwargs: Any):
         super().__init__(**kwargs)

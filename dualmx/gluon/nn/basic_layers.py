@@ -40,6 +40,8 @@ class Dense(OpLayer):
         (2, 3)
     """
 
+    _named = {"_units": "num_hidden", "_flatten": "flatten"}
+
     def __init__(
         self,
         units: int,
@@ -94,6 +96,8 @@ class Dropout(OpLayer):
 
     Reference: Srivastava et al. 2014, Dropout.
     """
+
+    _named = {"_axes": "axes"}
 
     def __init__(self, rate: float, axes: tuple[int, ...] = (), **kwargs: Any):
         super().__init__(**kwargs)

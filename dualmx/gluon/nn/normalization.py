@@ -145,6 +145,8 @@ class LayerNorm(_Affine):
     Reference: Ba et al. 2016, Layer Normalization.
     """
 
+    _named = {"_axis": "axis", "_epsilon": "eps"}
+
     def __init__(
         self,
         axis: int = -1,
@@ -188,6 +190,8 @@ class InstanceNorm(_Affine):
     Reference: Ulyanov et al. 2016, Instance Normalization.
     """
 
+    _named = {"_epsilon": "eps"}
+
     def __init__(
         self,
         axis: int = 1,
@@ -230,6 +234,8 @@ class GroupNorm(_Affine):
 
     Reference: Wu and He 2018, Group Normalization.
     """
+
+    _named = {"_num_groups": "num_groups", "_epsilon": "eps"}
 
     def __init__(
         self,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 from ...core.context import Context
 from ...ndarray import invoke
@@ -43,6 +43,8 @@ class OpLayer(HybridBlock):
     _op: str
     _call: Call
     _kwargs: OpParams
+    # Attributes that MXNet's layers read at each call, and the parameters of the operator that they are.
+    _named: ClassVar[Mapping[str, str]] = {}
     _operands: tuple[Parameter, ...] = ()
     _has_train = False
     _arrays_version = -1
@@ -66,6 +68,8 @@ class OpLayer(HybridBlock):
         if isinstance(old, Parameter) and value is not old:
             self._operands = tuple(value if p is old else p for p in self._operands)
             self._arrays.clear()
+        if name in self._named and "_kwargs" in self.__dict__:
+            self._kwargs[self._named[name]] = value
 
     def _bind(self) -> None:
         self._call = get_op(self._op).call(**self._kwargs)
