@@ -21,6 +21,7 @@ from dualmx.gluon.data import (
     RandomSampler,
     SequentialSampler,
     SimpleDataset,
+    dataset,
     default_batchify_fn,
 )
 from dualmx.gluon.data.worker import load
@@ -219,6 +220,36 @@ def test_rollover_and_lists_as_datasets():
     loader = DataLoader(ArrayDataset(X, Y), 3, last_batch="rollover")
     assert rows(loader) == [[0, 1, 2], [3, 4, 5]] and rows(loader) == [[6, 0, 1], [2, 3, 4]]
     assert [b.asnumpy().tolist() for b in DataLoader([1, 2, 3], 2)] == [[1, 2], [3]]
+
+
+class Rows(ArrayDataset):
+    def __getitem__(self, idx):
+        return self._data[0][idx], self._data[1][idx] * 2
+
+
+class Fetched(dataset._DownloadedDataset):
+    def _get_data(self):
+        self._data, self._label = mx.nd.array(X), Y
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_subclasses_read_the_arrays_that_the_base_holds(tmp_path, workers):
+    table = Rows(mx.nd.array(X), mx.nd.array(Y))
+    assert isinstance(table[1][0], mx.nd.NDArray) and np.array_equal(table[1][0].asnumpy(), X[1])
+    assert [type(a).__name__ for a in table._data] == ["NDArray", "ndarray"]
+    fetched = Fetched(tmp_path / "new", None)
+    assert (tmp_path / "new").is_dir() and len(fetched) == len(Y)
+    assert Fetched(str(tmp_path), lambda x, y: (x.shape, y + 1))[2] == ((X.shape[1],), Y[2] + 1)
+    assert fetched.transform_first(abs)._data is fetched
+    for data, factor in ((table, 2), (fetched, 1)):
+        x, y = zip(*DataLoader(data, 3, num_workers=workers), strict=True)
+        assert np.array_equal(np.concatenate([a.asnumpy() for a in x]), X)
+        assert np.array_equal(np.concatenate([a.asnumpy() for a in y]), Y * factor)
+
+
+def test_a_downloaded_dataset_says_what_to_define(tmp_path):
+    with pytest.raises(NotImplementedError, match="_get_data"):
+        dataset._DownloadedDataset(tmp_path, None)
 
 
 @pytest.mark.parametrize("workers", [0, 1])

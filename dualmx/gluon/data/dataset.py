@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,14 @@ class ArrayDataset(Dataset):
         self._on_device = [isinstance(a, NDArray) and len(a.shape) > 1 for a in args]
         self._numpy = [is_numpy(a) for a in args]
 
+    @cached_property
+    def _data(self) -> list[Any]:
+        """The arrays, of which vectors are NumPy arrays, for subclasses."""
+        return [
+            self._made(a, numpy) if device and not worker_mode.worker else a
+            for a, device, numpy in zip(self._host, self._on_device, self._numpy, strict=True)
+        ]
+
     def __len__(self) -> int:
         return self._length
 
@@ -182,6 +191,28 @@ class RecordFileDataset(Dataset):
         return self._record.read_idx(self._record.keys[idx])
 
 
+class _DownloadedDataset(Dataset):
+    """Base of users' datasets whose `_get_data` puts files into the folder `_root` and sets `_data` and `_label`."""
+
+    _data: Any = None
+    _label: Any = None
+
+    def __init__(self, root: str | os.PathLike[str], transform: Callable[..., Any] | None):
+        self._root, self._transform = os.path.expanduser(root), transform
+        os.makedirs(self._root, exist_ok=True)
+        self._get_data()
+
+    def _get_data(self) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must define _get_data")
+
+    def __len__(self) -> int:
+        return len(self._label)
+
+    def __getitem__(self, idx: int) -> Any:
+        data, label = self._data[idx], self._label[idx]
+        return (data, label) if self._transform is None else self._transform(data, label)
+
+
 class _SampledDataset(Dataset):
     def __init__(self, dataset: Dataset, sampler: Sampler):
         self._dataset = dataset
@@ -212,7 +243,7 @@ class _ApplyToFirst:
 
 class _LazyTransformDataset(Dataset):
     def __init__(self, dataset: Dataset, fn: Callable[..., Any]):
-        self._dataset, self._fn = dataset, fn
+        self._data, self._fn = dataset, fn
         only_first = isinstance(fn, _ApplyToFirst)
         self._inner = inner = fn.fn if isinstance(fn, _ApplyToFirst) else fn
         # The library's own transforms compute in NumPy too, and some of them on whole batches.
@@ -221,24 +252,24 @@ class _LazyTransformDataset(Dataset):
         self._on_batches = host is not None and getattr(inner, "batched", False)
 
     def __len__(self) -> int:
-        return len(self._dataset)
+        return len(self._data)
 
     def __getitem__(self, idx: int) -> Any:
         if worker_mode.worker:
             return self.host_item(idx)
-        return _call(self._fn, self._dataset[idx], tuple)
+        return _call(self._fn, self._data[idx], tuple)
 
     def host_item(self, idx: int) -> Any:
         if self._on_host is not None:
-            return _call(self._on_host, self._dataset.host_item(idx), tuple)
+            return _call(self._on_host, self._data.host_item(idx), tuple)
         if worker_mode.worker:
-            return to_host(_call(self._fn, as_argument(self._inner, self._dataset.host_item(idx)), tuple))
+            return to_host(_call(self._fn, as_argument(self._inner, self._data.host_item(idx)), tuple))
         return to_host(self[idx])
 
     def host_batch(self, indices: Sequence[int]) -> Any:
         if self._on_host is None or not self._on_batches:
             return super().host_batch(indices)
-        batch = _call(self._on_host, self._dataset.host_batch(indices), list)
+        batch = _call(self._on_host, self._data.host_batch(indices), list)
         return list(batch) if isinstance(batch, tuple) else batch
 
 
