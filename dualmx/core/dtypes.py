@@ -64,6 +64,28 @@ def is_dtype(value: Any) -> bool:
         return False
 
 
+def as_numbers(values: np.ndarray, dtype: Any) -> np.ndarray:
+    """Return `values` in `dtype`; of text and objects each element is converted, None to NaN, as NumPy does.
+
+    Raises:
+        ArgumentTypeError: an element is no number.
+
+    Example:
+        >>> as_numbers(np.array([["1", "2.5"]]), "float32"), as_numbers(np.array([True, None]), "float32")
+        (array([[1. , 2.5]], dtype=float32), array([ 1., nan], dtype=float32))
+    """
+    target, kind = as_dtype(dtype), values.dtype.kind
+    if kind in "biufV":
+        return values.astype(target, copy=False)
+    try:
+        if kind in "OSU":
+            return values.astype(target)
+        reason = ""
+    except (TypeError, ValueError, OverflowError) as e:
+        reason = f": {e}"
+    raise ArgumentTypeError(f"array: elements of type {values.dtype} are not numbers{reason}")
+
+
 def is_float(dtype: np.dtype) -> bool:
     """True for the floating types, bfloat16 included."""
     return dtype.kind == "f" or dtype == bfloat16

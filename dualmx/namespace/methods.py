@@ -46,6 +46,33 @@ def broadcast_to(self: NDArray, shape: Sequence[int]) -> NDArray:
     return nd.broadcast_to(self, shape=shape)
 
 
+def broadcast_like(self: NDArray, other: NDArray, **kwargs: Any) -> NDArray:
+    """Return the array broadcast to the shape of `other`; missing axes are added in front."""
+    own = self.shape
+    if other.ndim > len(own):
+        self = self.reshape((1,) * (other.ndim - len(own)) + own)
+    return nd.broadcast_like(self, other, **kwargs)
+
+
+def expand_dims(self: NDArray, axis: int, inplace: bool = False, **kwargs: Any) -> NDArray:
+    """Fluent form of `nd.expand_dims(x, axis)`; with `inplace` the result shares the array's memory."""
+    return _view_or_copy(self, nd.expand_dims(self, axis=axis, **kwargs), inplace)
+
+
+def flatten(self: NDArray, inplace: bool = False, **kwargs: Any) -> NDArray:
+    """Fluent form of `nd.flatten(x)`; with `inplace` the result shares the array's memory."""
+    return _view_or_copy(self, nd.flatten(self, **kwargs), inplace)
+
+
+def squeeze(self: NDArray, axis: Any = None, inplace: bool = False, **kwargs: Any) -> NDArray:
+    """Fluent form of `nd.squeeze(x, axis)`; with `inplace` the result shares the array's memory."""
+    return _view_or_copy(self, nd.squeeze(self, axis=axis, **kwargs), inplace)
+
+
+def _view_or_copy(x: NDArray, copied: NDArray, inplace: bool) -> NDArray:
+    return x.reshape(copied.shape) if inplace else copied
+
+
 def split_v2(self: NDArray, *args: Any, **kwargs: Any) -> Any:
     """Fluent form of `nd.split_v2(x, indices_or_sections, axis, squeeze_axis)`."""
     return nd.split_v2(self, *args, **kwargs)
@@ -77,7 +104,10 @@ def as_np_ndarray(self: NDArray) -> Any:
     return load("numpy").as_np(self)
 
 
-HANDWRITTEN = (transpose, broadcast_to, split_v2, slice_assign, slice_assign_scalar, as_np_ndarray)
+HANDWRITTEN = (
+    transpose, broadcast_to, broadcast_like, expand_dims, flatten, squeeze, split_v2, slice_assign, slice_assign_scalar,
+    as_np_ndarray,
+)  # fmt: skip
 
 
 def install(cls: type[NDArray], top: ModuleType) -> None:

@@ -261,12 +261,13 @@ def _inputs(op_type: str, names: list[str], args: Sequence[Any], named: dict[str
     return [found[name] for name in names]
 
 
-def Custom(*args: Any, op_type: str = "", name: str | None = None, **kwargs: Any) -> Any:
+def Custom(*args: Any, op_type: str = "", out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
     """Call the custom operator registered as `op_type`.
 
     Args:
         args: its inputs, then its states; or by their names as keywords.
         op_type: name given to `mx.operator.register`.
+        out: array to write to, or a list of them for several outputs; it is returned.
         name: accepted.
         kwargs: parameters, handed to the `CustomOpProp` as text.
 
@@ -274,14 +275,22 @@ def Custom(*args: Any, op_type: str = "", name: str | None = None, **kwargs: Any
         The output, or a list of several.
 
     Raises:
-        ArgumentError: unknown `op_type`, or inputs that its `list_arguments` does not name. MXNetError: the operator
-            raised; the error is also of the type that it raised, and carries its traceback.
+        ArgumentError: unknown `op_type`, inputs that its `list_arguments` does not name, shapes that its `infer_shape`
+            contradicts, another number of arrays in `out`. MXNetError: the operator raised; the error is also of the
+            type that it raised, and carries its traceback.
     """
     if not op_type:
         raise ArgumentError("Custom: op_type is missing: expected the name given to mx.operator.register")
     named = {k: v for k, v in kwargs.items() if isinstance(v, NDArray)}
     layout = CustomOpSpec.from_kwargs(op_type, {k: v for k, v in kwargs.items() if k not in named})
     outs = layout.run(_inputs(op_type, [*layout.arguments, *layout.states], args, named))
+    if out is not None:
+        targets = out if isinstance(out, (list, tuple)) else [out]
+        if len(targets) != len(outs):
+            raise ArgumentError(f"Custom({op_type!r}): out: expected {len(outs)} array(s), got {len(targets)}")
+        for target, value in zip(targets, outs, strict=True):
+            invoke_out(OPS["_copy"].call(), (value,), (target,))
+        return out
     return outs[0] if len(outs) == 1 else outs
 
 

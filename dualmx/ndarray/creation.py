@@ -14,7 +14,7 @@ from ..core import np_mode
 from ..core.argcheck import DType, Shape, integer, number, require_instance
 from ..core.argcheck import context as as_context
 from ..core.context import Context, current_context
-from ..core.dtypes import arange_values, as_dtype
+from ..core.dtypes import arange_values, as_dtype, as_numbers
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..op.registry import OPS
 from .exchange import adopt, is_host
@@ -30,7 +30,8 @@ def array(source_array: Any, ctx: Context | None = None, dtype: DType | None = N
     """Return an array with the values of `source_array` (an NDArray, NumPy or JAX array, or nested sequence).
 
     Args:
-        source_array: values; sparse arrays and SciPy matrices stay sparse.
+        source_array: values; sparse arrays and SciPy matrices stay sparse, text and objects that are numbers are
+            converted, None among them to NaN.
         ctx: where to put it, the current context by default; a JAX source stays on its device.
         dtype: element type; by default that of an NDArray or JAX source, float32 for everything else.
 
@@ -56,10 +57,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: DType | None = N
         values = np.asarray(source_array)
     except ValueError as e:
         raise ArgumentTypeError(f"array: source_array is not a regular array: {e}") from None
-    if values.dtype.kind not in "biufV":
-        raise ArgumentTypeError(f"array: elements of type {values.dtype} are not numbers")
-    target = as_dtype(dtype if dtype is not None else np.float32)
-    return array_from_numpy(values.astype(target, copy=False), ctx)
+    return array_from_numpy(as_numbers(values, np.float32 if dtype is None else dtype), ctx)
 
 
 def from_jax(value: jax.Array, ctx: Context | None = None, dtype: Any = None, copy: bool = False) -> NDArray:

@@ -152,7 +152,7 @@ class Function:
                     o._trace.mark_variable(o)
         if engine.naive:
             flush(local.trace)
-        return outs[0] if isinstance(got, NDArray) else outs
+        return outs[0] if isinstance(got, NDArray) else outs if isinstance(got, list) else tuple(outs)
 
 
 # What makes the properties of a call from its keywords: the registered classes.
@@ -360,7 +360,12 @@ class CustomOpSpec:
         like = [a.shape for a in inputs], [a.dtype for a in inputs]
         known = self._inferred
         if known is None or known[0] != like:
-            shapes = self.shapes([list(s) for s in like[0]])[1]
+            ins, shapes, _ = self.shapes([list(s) for s in like[0]])
+            for name, own, found in zip(self.arguments, like[0], ins, strict=True):
+                if len(found) != len(own) or any(n not in (0, m) for n, m in zip(found, own, strict=True)):
+                    raise ArgumentError(
+                        f"Custom({self.op_type!r}): {name} has shape {own}: infer_shape expects {found}"
+                    )
             types = self.dtypes([np.dtype(t).type for t in like[1]])[1]
             known = self._inferred = like, list(zip(shapes, types, strict=True))
         made = self.create(given, in_graph=False) if op is None else op

@@ -9,7 +9,7 @@ import numpy as onp
 from ..core.argcheck import context as as_context
 from ..core.argcheck import integer, number
 from ..core.context import Context, current_context
-from ..core.dtypes import arange_values, as_dtype
+from ..core.dtypes import arange_values, as_dtype, as_numbers
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray.handle import is_tracked
 from ..ndarray.interop import array_from_numpy
@@ -59,11 +59,10 @@ def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> ndarray
         raise ArgumentTypeError(f"array: object of type {type(object).__name__} is not array-like")
     try:
         values = onp.array(_plain(object), dtype=None if dtype is None else as_dtype(dtype))
-    except (ValueError, TypeError) as e:
+    except (ValueError, TypeError, OverflowError) as e:
         raise ArgumentTypeError(f"array: object is not a regular array of numbers: {e}") from None
-    if values.dtype.kind not in "biufV":
-        raise ArgumentTypeError(f"array: elements of type {values.dtype} are not numbers")
-    return _typed(values, dtype, ctx)
+    wanted = onp.float32 if dtype is None else dtype
+    return _typed(as_numbers(values, wanted), wanted, ctx)
 
 
 def zeros(shape: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None) -> ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from ..core.argcheck import DType, Shape
 from ..core.argcheck import context as as_context
 from ..core.context import Context, current_context
-from ..core.dtypes import as_dtype
+from ..core.dtypes import as_dtype, as_numbers
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..ndarray import creation as dense
 from ..ndarray.handle import is_tracked
@@ -37,10 +37,7 @@ def _host(value: Any, dtype: Any = None) -> np.ndarray:
     if dtype is None:
         dtype = value.dtype if hasattr(value, "dtype") else np.float32
     try:
-        found = np.asarray(value)
-        if found.dtype.kind not in "biufV":
-            raise ValueError("elements are not numbers")
-        return found.astype(as_dtype(dtype))
+        return np.array(as_numbers(np.asarray(value), dtype))
     except (TypeError, ValueError) as e:
         raise ArgumentTypeError(f"source_array of type {type(value).__name__} is not array-like: {e}") from None
 

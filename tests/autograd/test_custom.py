@@ -150,3 +150,50 @@ def test_arguments_of_operators():
     assert types("Custom") == {"data": "NDArray-or-Symbol", "op_type": "string, required"}
     with pytest.raises(mx.MXNetError, match="FullyConnectd"):
         mx.operator.get_operator_arguments("FullyConnectd")
+
+
+def test_out_is_written_and_returned():
+    a, b, count = arrays()
+    a.attach_grad()
+    outs = [mx.nd.zeros((2,)), mx.nd.zeros((2,), dtype="float64")]
+    with mx.autograd.record():
+        assert mx.nd.Custom(a, b, count, op_type="square_add", k=3, out=outs) is outs
+        loss = (outs[0] * 2).sum()
+    loss.backward()
+    assert outs[0].asnumpy().tolist() == [10, 16] and outs[1].asnumpy().tolist() == [2, 4]
+    assert a.grad.asnumpy().tolist() == [4, 8]
+    with pytest.raises(ArgumentError, match="expected 2 array"):
+        mx.nd.Custom(a, b, count, op_type="square_add", out=outs[0])
+
+
+def test_inputs_have_the_shapes_that_infer_shape_says():
+    @mx.operator.register("one_label_each")
+    class Prop(mx.operator.CustomOpProp):
+        def list_arguments(self):
+            return ["data", "label"]
+
+        def infer_shape(self, in_shape):
+            return [in_shape[0], (in_shape[0][0],)], [in_shape[0]], []
+
+        def create_operator(self, ctx, in_shapes, in_dtypes):
+            return mx.operator.CustomOp()
+
+    with pytest.raises(ArgumentError, match=r"label has shape \(3,\): infer_shape expects \(2,\)"):
+        mx.nd.Custom(mx.nd.ones((2, 3)), mx.nd.ones((3,)), op_type="one_label_each")
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_several_outputs_come_as_forward_returns_them(kind):
+    class Both(mx.autograd.Function):
+        def forward(self, x):
+            return kind((x + 1, x + 2))
+
+        def backward(self, dy, dz):
+            return dy + dz
+
+    x = mx.nd.ones((2,))
+    assert type(Both()(x)) is kind
+    x.attach_grad()
+    with mx.autograd.record():
+        got = Both()(x)
+    assert type(got) is kind and got[1].asnumpy().tolist() == [3, 3]
