@@ -28,6 +28,7 @@ from .exposed import Exposed
 _anywhere = nullcontext()
 # Prefixes are shared by all threads, and so are the numbers met after them.
 _numbers_lock = threading.Lock()
+_MANY_NUMBERS = 16
 _REAL = np.dtype(np.float32)
 _PACKAGE = str(Path(__file__).resolve().parents[1]) + "/"
 
@@ -125,6 +126,7 @@ class Trace:
         read_by_others: values on the tape that other threads have read, computed for them alone.
         n_kept_leaves: how many of the leaves must not be taken over by the program.
         replaced: a trace whose pending values were overwritten here, with buffers to be recycled.
+        numbers_met: of calls outside of recordings, the different numbers with which each was added here.
     """
 
     is_recyclable = False
@@ -133,7 +135,7 @@ class Trace:
         "state", "handles", "leaves", "runtime", "keys", "variables", "variable_numbers", "overwritten_by",
         "dead_buffers", "dead_avals", "tape_value_of_leaf", "leaf_of_tape_value", "reentered_entries",
         "ctx", "lock", "executed", "exposed", "value_checks", "read_by_others",
-        "n_kept_leaves", "replaced", "__weakref__",
+        "n_kept_leaves", "replaced", "numbers_met", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, ctx: Context, recording: bool, state: State | None = None):
@@ -157,6 +159,7 @@ class Trace:
         self.executed = False
         self.n_kept_leaves = 0
         self.replaced: Trace | None = None
+        self.numbers_met: dict[Any, set[tuple[float, ...]]] = {}
         self.state = trie.root(ctx) if state is None else state
         if recording:
             self.set_recording(True)
@@ -179,7 +182,7 @@ class Trace:
         """Let go of what an executed trace held: arrays that entered still point here."""
         self.handles, self.dead_buffers, self.dead_avals, self.leaves = [], [], [], []
         self.overwritten_by, self.variables, self.variable_numbers, self.read_by_others = {}, [], {}, {}
-        self.replaced = None
+        self.replaced, self.numbers_met = None, {}
 
     # -- steps without operations
 
@@ -275,7 +278,10 @@ class Trace:
         return trie.add(st, (call, *vals), made)
 
     def _scalars_to_runtime_inputs(self, form: RuntimeForm, call: Call, vals: tuple[Value, ...]) -> State | None:
-        """From the third number met at one site on, make it a runtime input; returns the step, None before that."""
+        """Make a number a runtime input from the third on that is met at one site; returns the step, None before that.
+
+        In a loop of one program every turn is a site of its own: there it is one from the `_MANY_NUMBERS`th on.
+        """
         st, varied = self.state, None
         with suppress(MXNetError):  # what is wrong is said when the step is inferred
             shape, dtype = (vals[0].shape, vals[0].dtype) if vals else ((), _REAL)
@@ -287,7 +293,7 @@ class Trace:
         with _numbers_lock:
             known = st.memo.setdefault((twin, vals), {})
             known[numbers] = call
-            if len(known) < 3:
+            if len(known) < 3 and (twin, *vals) not in st.next and not self._meets_many(twin, vals, numbers):
                 return None
             for old in known.values():
                 st.next.pop((old, *vals), None)
@@ -298,6 +304,14 @@ class Trace:
             nx = self.record_new_op(twin, vals)
         self.runtime.extend(numbers)
         return nx
+
+    def _meets_many(self, twin: Call, vals: tuple[Value, ...], numbers: tuple[float, ...]) -> bool:
+        """Note the numbers of a new step; returns whether the program has so many that each would cost a trace."""
+        if self.state.recording:
+            return False
+        met = self.numbers_met.setdefault((twin, *[v.aval for v in vals]), set())
+        met.add(numbers)
+        return len(met) >= _MANY_NUMBERS
 
 
 def user_line() -> tuple[str, int] | None:

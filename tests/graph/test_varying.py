@@ -7,6 +7,7 @@ import pytest
 
 import dualmx as mx
 from dualmx import autograd, nd
+from dualmx.compile.cpu.kernels import executor, kernel
 from dualmx.compile.events import counters
 from dualmx.op.registry import OPS
 
@@ -310,6 +311,53 @@ def test_a_numbers_gradient_of_second_order():
         g.backward()
         s = i + 0.5
         np.testing.assert_allclose(x.grad.asnumpy(), s * (s - 1) * np.array([0.5, 2.0]) ** (s - 2), 1e-5)
+
+
+def add_numbers():
+    x = nd.ones((7,))
+    for i in range(200):
+        x = x * 0.5 + i
+    return x
+
+
+def walk_through_cells():
+    x = nd.zeros((15, 13))
+    for i in range(1, 195):
+        x[i // 13, i % 13] = x[(i - 1) // 13, (i - 1) % 13] + 1
+    return x
+
+
+def add_to_rows():
+    x = nd.zeros((150, 3))
+    for i in range(150):
+        x[i : i + 1] += i
+    return x
+
+
+def halves(n):
+    return sum(i * 0.5 ** (n - 1 - i) for i in range(n)) + 0.5**n
+
+
+@pytest.mark.parametrize(
+    ("loop_in_one_program", "want"),
+    [
+        (add_numbers, np.full(7, halves(200))),
+        (walk_through_cells, np.arange(195.0).reshape(15, 13)),
+        (add_to_rows, np.arange(150.0).repeat(3).reshape(150, 3)),
+    ],
+    ids=["numbers", "cells", "rows"],
+)
+def test_turns_of_a_loop_in_one_program_need_no_kernel_each(monkeypatch, numpy_tier, loop_in_one_program, want):
+    asked = set()
+
+    def kernel_for(call, wrt, avals):
+        asked.add(call)
+        return kernel.kernel_for(call, wrt, avals)
+
+    monkeypatch.setattr(executor, "kernel_for", kernel_for)
+    for _ in range(2):
+        np.testing.assert_allclose(loop_in_one_program().asnumpy(), want, 1e-6)
+    assert len(asked) < 40
 
 
 @pytest.mark.slow

@@ -174,3 +174,27 @@ def test_gradients_into_stale_views(mode):
         total = nd.zeros((2,))
         total[:] = store[1]
         assert total.asnumpy().tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        (0, 1, 2), (-1,), (slice(1, None),), (slice(None), 2), (slice(None, None, -1),), (1, slice(2, None, -2)),
+        (..., slice(None, None, 3)), (slice(None), slice(2, 0, -1), slice(1, 4, 2)), (slice(5, 5), 1),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_gradients_of_windows(key, dtype):
+    values = np.arange(60, dtype=dtype).reshape(3, 4, 5)
+    x = nd.array(values, dtype=dtype)
+    x.attach_grad()
+    with mx.autograd.record():
+        pending = x * 1
+        shown = pending[key]
+        y = shown * shown
+    y.backward()
+    want = np.zeros_like(values)
+    want[key] = 2 * values[key]
+    np.testing.assert_array_equal(shown.asnumpy().reshape(values[key].shape), values[key])
+    np.testing.assert_array_equal(x.grad.asnumpy(), want)

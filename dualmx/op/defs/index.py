@@ -20,7 +20,7 @@ from jax import lax
 from ...core.errors import ArgumentError
 from ..lowering_context import platform
 from ..registry import OPS, op
-from ..runtime_scalars import RuntimeCall
+from ..runtime_scalars import Params, RuntimeCall
 from ..schema import (
     FLOAT32_EXACT_INTS,
     Axes,
@@ -33,7 +33,7 @@ from ..schema import (
     UntypedTensor,
 )
 from ..shape_rules import many_axes, one_axis
-from ..traits import CONSTANT, IndexRange, Layer, Quantized, Shapes, StorageRule, Traits, stored
+from ..traits import CONSTANT, Arrangement, IndexRange, Layer, Quantized, Shapes, StorageRule, Traits, stored
 
 
 def ranges(shape: Sequence[int], begin: tuple, end: tuple, step: tuple) -> list[range]:
@@ -121,7 +121,35 @@ def kept(taken: Sequence[range], squeeze: tuple[int, ...], zero_dim: bool) -> tu
     return shape if shape or zero_dim or not taken else (1,)
 
 
-@op(traits=Traits(is_window=True))
+def _taken(p: Params, shape: tuple[int, ...]) -> list[range]:
+    return ranges(shape, p["begin"], p["end"], p["step"])
+
+
+def _box(taken: Sequence[range]) -> tuple[slice, ...]:
+    """The index of NumPy that takes these positions."""
+    return tuple(slice(r.start, r.stop if r.stop >= 0 else None, r.step) if r else slice(0) for r in taken)
+
+
+def _put_box(p: Params, shapes: Shapes, cotangents: Sequence[Any]) -> list[Any]:
+    (shape,), (cotangent,) = shapes, cotangents
+    taken, gradient = _taken(p, shape), np.zeros(shape, cotangent.dtype)
+    gradient[_box(taken)] = cotangent.reshape([len(r) for r in taken])
+    return [gradient]
+
+
+def _box_shape(p: Params, shape: tuple[int, ...]) -> tuple[int, ...]:
+    return kept(_taken(p, shape), p["squeeze"], p["zero_dim"])
+
+
+# A call for each place: a trace of each would cost more than all else.
+_WINDOW = Arrangement(
+    shapes=lambda p, shapes: [_box_shape(p, shapes[0])],
+    run=lambda p, arrays: [arrays[0][_box(_taken(p, arrays[0].shape))].reshape(_box_shape(p, arrays[0].shape))],
+    pull=_put_box,
+)
+
+
+@op(traits=Traits(is_window=True, arrangement=_WINDOW))
 def _basic_slice(
     data: Tensor, *, begin: Shape = (), end: Shape = (), step: Shape = (), squeeze: Shape = (), zero_dim: bool = False
 ) -> jax.Array:
