@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import ml_dtypes
@@ -99,10 +100,12 @@ def cast_scalars(values: tuple[float, ...], dtype: Any) -> tuple[float, ...]:
 def arange_values(start: float, stop: float, step: float, dtype: Any) -> np.ndarray:
     """Numbers from `start` below `stop` at distance `step`; integer dtypes use the integer parts of both.
 
+    float32 is counted in float32, as MXNet does: `start + i * step` meets 0 where that is in reach.
+
     Example:
         >>> arange_values(0, 3, 1.5, "int32"), arange_values(0, 6, 1.5, "int32")
         (array([0., 1.]), array([0., 1., 2., 3.]))
     """
-    values = np.arange(start, stop, step)
-    first, distance = cast_scalars((start, step), dtype)
-    return values if (first, distance) == (start, step) else first + distance * np.arange(len(values))
+    counted = np.float32 if np.dtype(dtype) == np.float32 else np.float64
+    first, distance = (counted(v) for v in cast_scalars((start, step), dtype))
+    return first + distance * np.arange(max(math.ceil((stop - start) / step), 0), dtype=counted)

@@ -49,3 +49,14 @@ def test_floor_division_by_zero_is_zero_for_integers(dtype):
     assert (mx.np.array(x) // mx.np.array(y)).asnumpy().tolist() == [0, 0, 3]
     assert (mx.np.array(x) // 0).asnumpy().tolist() == [0, 0, 0]
     assert (7 // mx.np.array(y)).asnumpy().tolist() == [0, 0, 3]
+
+
+@pytest.mark.parametrize("made", [mx.np.arange, mx.nd.arange, lambda *a: mx.sym.arange(*a).eval()[0]])
+def test_float32_is_counted_in_float32(made):
+    """The bits that MXNet gives; 0 is met."""
+    x = made(-8, 8, 0.1).asnumpy()
+    assert x.dtype == onp.float32 and x[80] == 0 and len(x) == 160
+    onp.testing.assert_array_equal(x, onp.float32(-8) + onp.arange(160, dtype="float32") * onp.float32(0.1))
+    assert made(1, 0, -0.1).asnumpy()[[6, 8, 9]].tolist() == [
+        0.3999999761581421, 0.19999998807907104, 0.09999996423721313,
+    ]  # fmt: skip

@@ -109,9 +109,11 @@ def _arange(
         start, stop = 0.0, start
     if step == 0 or (stop - start) / step <= 0:
         raise ArgumentError(f"start={start:g}, stop={stop:g}, step={step:g}: expected a range of at least one number")
-    count = ceil((stop - start) / step)
-    start, step = cast_scalars((start, step), dtype)
-    return _progression(start, step, count * repeat, repeat, dtype)
+    first, distance = cast_scalars((start, step), dtype)
+    if not (first.is_integer() and distance.is_integer()):
+        # A program may round a product and a sum at once, and 0 would be missed.
+        return _from_host(np.repeat(arange_values(start, stop, step, dtype), repeat), dtype)
+    return _progression(first, distance, ceil((stop - start) / step) * repeat, repeat, dtype)
 
 
 @op(aliases=("_npi_linspace",))
@@ -186,7 +188,7 @@ def _npi_full_like(a: Tensor, *, fill_value: float, ctx: Ctx = "", dtype: OptDTy
     return jnp.full(a.shape, constant(fill_value, np.dtype(dtype or a.dtype)))
 
 
-def _from_host(values: Any, dtype: str) -> jax.Array:
+def _from_host(values: Any, dtype: Any) -> jax.Array:
     return jnp.asarray(values.astype(np.dtype(dtype)))
 
 
