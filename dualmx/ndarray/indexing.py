@@ -75,7 +75,7 @@ def normalize_index(index: Any, shape: tuple[int, ...]) -> list[Any]:
             found.append(_integer(item, size, axis))
         elif isinstance(item, slice):
             try:
-                found.append(range(*item.indices(size)))
+                found.append(slice_range(item, size))
             except TypeError:
                 raise ArgumentTypeError(f"slice {item} along axis {axis}: expected integers or None") from None
         elif isinstance(item, (list, np.ndarray, NDArray, range)) or (isinstance(item, tuple) and item):
@@ -87,6 +87,12 @@ def normalize_index(index: Any, shape: tuple[int, ...]) -> list[Any]:
             )
         axis += 1
     return found
+
+
+def slice_range(item: slice, size: int) -> range:
+    """Return the positions that a slice takes; a single one makes a window of step 1, wherever the slice was going."""
+    found = range(*item.indices(size))
+    return range(found.start, found.start + 1) if len(found) == 1 else found
 
 
 def _index_array(item: Any, size: int, axis: int, like: NDArray) -> NDArray:

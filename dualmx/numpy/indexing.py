@@ -107,7 +107,7 @@ def normalize_index(key: Any, shape: tuple[int, ...]) -> list[Any]:
             found.append(position % size)
         elif isinstance(item, slice):
             try:
-                found.append(range(*item.indices(size)))
+                found.append(classic.slice_range(item, size))
             except TypeError as e:
                 raise ArgumentTypeError(f"slice {item} along axis {axis}: {e}") from None
             except ValueError as e:

@@ -298,3 +298,18 @@ def test_other_shapes_are_copies():
 def test_a_slice_without_step_is_a_wrong_value():
     with pytest.raises(ValueError, match="zero"):
         np.arange(3)[::0]
+
+
+@pytest.mark.parametrize("room", [mx.np, mx.nd])
+@pytest.mark.parametrize("rows", [1, 2, 3])
+@pytest.mark.parametrize("key", ["::-1", "::-2", "::-3", "0::-1", "1:2:-1", "::-2, 1:", "::-2, 0", "::-2, ::-3"])
+def test_windows_read_backwards_may_have_one_row(room, rows, key):
+    key = eval(f"onp.s_[{key}]")
+    base = onp.arange(rows * 6, dtype="float32").reshape(rows, 2, 3)
+    shown = room.array(base)[key] if base[key].size or room is mx.np else None
+    if shown is not None:
+        onp.testing.assert_array_equal(shown.asnumpy(), base[key])
+    x = room.array(base)
+    x[key] = -5
+    base[key] = -5
+    onp.testing.assert_array_equal(x.asnumpy(), base)
