@@ -25,6 +25,13 @@ def _is_bool(item: Any) -> bool:
     return isinstance(item, (bool, onp.bool_))
 
 
+def _is_false(key: Any) -> bool:
+    """True for a mask of no axis that lets nothing through."""
+    if isinstance(key, (NDArray, onp.ndarray)) and not key.shape and key.dtype == bool:
+        return not key.item()
+    return _is_bool(key) and not key
+
+
 def _array_like(item: Any) -> bool:
     return isinstance(item, (list, onp.ndarray, NDArray, range, tuple)) or type(item).__module__.startswith("jax")
 
@@ -58,7 +65,7 @@ def _plain(item: Any) -> Any:
     if item is True or item is onp.True_:
         return None  # a mask of no axis, which adds one
     if _is_bool(item):
-        raise ArgumentError("False as an index is not supported: use a mask array, or an empty slice")
+        raise ArgumentError("False among other indices is not supported: use a mask array, or an empty slice")
     if isinstance(item, onp.ndarray) and item.ndim == 0 and item.dtype.kind in "iu":
         return int(item.item())
     return item
@@ -151,6 +158,8 @@ def _with_new_axes(items: list[Any], shown: NDArray) -> tuple[int, ...] | None:
 
 def getitem(self: ndarray, key: Any) -> ndarray:
     """Return `self[key]`: a view for integers, contiguous slices, None and `...`, a copy otherwise."""
+    if _is_false(key):
+        return self[None][:0]
     items = normalize_index(key, self.shape)
     if not items:
         return second_handle(self, ndarray)
@@ -232,6 +241,8 @@ def setitem(self: ndarray, key: Any, value: Any) -> None:
         # One value for a whole mask needs no positions, so nothing is computed here.
         fill = _value(self, value)
         assign(self, invoke(OPS["_npi_where"].call(), (key, _broadcast_value(self, fill), self))[0], "assignment")
+        return
+    if _is_false(key):
         return
     items = normalize_index(key, self.shape)
     given = _value(self, value)

@@ -391,6 +391,8 @@ def meshgrid(*xi: Any, **kwargs: Any) -> list[ndarray]:
 
 def clip(a: Any, a_min: Any, a_max: Any, out: Any = None) -> ndarray:
     """Return `a` limited to [`a_min`, `a_max`]; a bound is a number, an array or None."""
+    if is_number(a):
+        return onp.clip(a, a_min, a_max)
     x = as_array(a, "clip")
     if a_min is None and a_max is None:
         raise ArgumentError("clip: a_min and a_max are None: expected at least one bound")

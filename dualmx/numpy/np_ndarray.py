@@ -132,6 +132,15 @@ class ndarray(Fluent):
     def __round__(self, n: int = 0) -> ndarray:
         return self.round(n)
 
+    def __floor__(self) -> ndarray:
+        return self.floor()
+
+    def __ceil__(self) -> ndarray:
+        return self.ceil()
+
+    def __trunc__(self) -> ndarray:
+        return self.trunc()
+
     # -- copies and views
 
     def astype(

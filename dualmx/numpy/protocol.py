@@ -58,8 +58,9 @@ def array_function(self: ndarray, func: Any, types: Any, args: tuple[Any, ...], 
         return NotImplemented
     name = func.__name__
     room = (func.__module__ or "").partition("numpy.")[2]
-    # Functions of `numpy.fft` and `numpy.random` have no counterpart here.
+    # Functions of `numpy.fft` and `numpy.random` have no counterpart here, and NumPy's svd gives full matrices.
     own = getattr(linalg, name, None) if room == "linalg" else None if room in ("fft", "random") else _function(name)
+    own = None if own is linalg.svd else own
     if own is not None and own is not func:
         try:
             return own(*_to_np_arrays(args), **{k: _to_np_arrays(v) for k, v in kwargs.items()})

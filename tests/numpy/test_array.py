@@ -313,3 +313,22 @@ def test_windows_read_backwards_may_have_one_row(room, rows, key):
     x[key] = -5
     base[key] = -5
     onp.testing.assert_array_equal(x.asnumpy(), base)
+
+
+@pytest.mark.parametrize("shape", [(), (2,), (2, 3)])
+@pytest.mark.parametrize(
+    "no", [False, onp.False_, onp.array(False), np.array(False, dtype="bool")], ids=["bool", "bool_", "numpy", "np"]
+)
+def test_a_mask_of_no_axis_may_be_false(shape, no):
+    x = np.ones(shape)
+    x.attach_grad()
+    with mx.autograd.record():
+        nothing = x[no]
+        total = nothing.sum()
+    total.backward()
+    assert nothing.shape == (0, *shape) and x.grad.asnumpy().sum() == 0
+    x[no] = 7
+    x[no] += 1
+    assert x.asnumpy().tolist() == onp.ones(shape).tolist()
+    with pytest.raises(mx.MXNetError, match="False among other indices"):
+        np.ones((2, 3))[False, 0]

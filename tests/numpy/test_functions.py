@@ -200,3 +200,11 @@ def test_backward_from_arrays_like_a_variable() -> None:
             y = make(x)
         y.backward()
         assert x.grad.asnumpy().tolist() == [0, 0] and y.dtype == x.dtype
+
+
+def test_the_svd_of_numpy_gives_full_matrices() -> None:
+    x = np.array([[3.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
+    assert [a.shape for a in onp.linalg.svd(x)] == [(2, 2), (2,), (3, 3)]
+    assert [a.shape for a in onp.linalg.svd(x, full_matrices=False)] == [(2, 2), (2,), (2, 3)]
+    assert [a.shape for a in np.linalg.svd(x)] == [(2, 2), (2,), (2, 3)]
+    assert all(isinstance(a, np.ndarray) for a in onp.linalg.svd(x))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
+import numpy as onp
 from dualmx import np
 
 
@@ -40,3 +42,13 @@ def test_arrays_of_no_element(shape: tuple[int, ...]) -> None:
 
 def test_a_truth_value_of_no_axis_as_index() -> None:
     assert np.arange(3)[np.array(True, dtype="bool")].tolist() == [[0, 1, 2]]
+
+
+@pytest.mark.parametrize(("function", "whole"), [(math.floor, -4), (math.ceil, -3), (math.trunc, -3), (round, -4)])
+def test_rounded_arrays_are_arrays(function: Any, whole: int) -> None:
+    for found, want in ((function(np.array(-3.7)), [whole]), (function(np.array([-3.7, 2.0])), [whole, 2])):
+        assert isinstance(found, np.ndarray) and found.dtype == onp.float32 and found.reshape(-1).tolist() == want
+
+
+def test_a_number_is_limited_by_numpy() -> None:
+    assert np.clip(5, 1, 3) == 3 and np.clip(0.5, None, 0.25) == 0.25
