@@ -97,3 +97,19 @@ def test_a_subclass_may_read_its_own_images(numpy_mode: bool, tmp_path: Path) ->
     assert len(made) == 3 and made[2][0].shape == (2, 2, 1) and int(made[2][1]) == 2
     batch, labels = next(iter(data.DataLoader(made, 3)))
     assert batch.shape == (3, 2, 2, 1) and labels.asnumpy().tolist() == [0, 1, 2]
+
+
+def test_what_is_joined_is_of_the_kind_of_its_parts(numpy_mode: bool) -> None:
+    room = mx.np if numpy_mode else nd
+    nn, parallel = mx.gluon.nn, mx.gluon.parallel
+    joined = nn.Concatenate(axis=1)
+    joined.add(nn.Dense(2), nn.Dense(3))
+    shared = parallel.DataParallel(nn.Dense(2, in_units=3), [mx.cpu(0), mx.cpu(1)])
+    stages = parallel.Pipeline([nn.Dense(4, in_units=3), nn.Dense(2, in_units=4)], [mx.cpu(0), mx.cpu(1)], 2)
+    for net in (joined, shared, stages):
+        net.initialize()
+    x = room.ones((4, 3))
+    loss = stages.forward_backward(x, room.ones((4, 2)), mx.gluon.loss.L2Loss())
+    assert [(type(a), a.shape) for a in (joined(x), shared(x), loss)] == [
+        (type(x), (4, 5)), (type(x), (4, 2)), (type(x), (4,)),
+    ]  # fmt: skip

@@ -99,7 +99,8 @@ class Concatenate(Sequential):
 
     def forward(self, x: Any) -> Any:
         """Call the children on `x` and join."""
-        return nd.concat(*[block(x) for block in self._children.values()], dim=self.axis)
+        parts = [block(x) for block in self._children.values()]
+        return parts[0].wrap_array(nd.concat(*parts, dim=self.axis))
 
 
 class HybridConcatenate(HybridSequential):

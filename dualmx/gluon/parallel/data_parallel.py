@@ -187,7 +187,7 @@ class DataParallel(Block):
             return there[0]
         if there[0].ndim == 0:
             raise ArgumentError("DataParallel: the network returns numbers without rows; expected arrays with rows")
-        return nd.concat(*there, dim=self.dim)
+        return there[0].wrap_array(nd.concat(*there, dim=self.dim))
 
 
 def fully_shard(block: Block, axis: str = "data", min_size: int = 1) -> Block:

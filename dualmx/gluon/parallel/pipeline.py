@@ -163,7 +163,8 @@ class _BatchPass:
         """Make all passes in an order in which each finds what it needs, and return the losses."""
         for w in self.pipe.schedule.timeline():
             self.work(w.stage, w.micro, w.backward)
-        return nd.concat(*(self.losses[m] for m in sorted(self.losses)), dim=0)
+        losses = [self.losses[m] for m in sorted(self.losses)]
+        return losses[0].wrap_array(nd.concat(*losses, dim=0))
 
     def work(self, stage: int, micro: int, backward: bool) -> None:
         """Start one pass of one stage."""
