@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -156,16 +157,27 @@ def cast(a: ndarray, dtype: Any) -> ndarray:
     return a if a.aval.dtype == wanted else as_np_class(invoke_unary(OPS["Cast"].call(dtype=wanted.name), a))
 
 
-def axes_of(axis: Any, what: str) -> Any:
-    """Return an `axis` argument as None or a tuple of ints."""
-    if axis is None:
-        return None
-    if isinstance(axis, (int, onp.integer)):
-        return (int(axis),)
+def to_ints(value: Any) -> tuple[int, ...]:
+    """Return an integer, also one in an array without axes, or a sequence of integers as a tuple.
+
+    Raises:
+        TypeError, ValueError: it is neither.
+    """
     try:
-        return tuple(int(a) for a in axis)
+        return (operator.index(value),)
+    except TypeError:
+        # Iteration over an array without axes ends at once.
+        if getattr(value, "shape", None) == ():
+            raise
+    return tuple(int(n) for n in value)
+
+
+def axes_of(axis: Any, what: str, name: str = "axis") -> Any:
+    """Return an argument that names axes, or has a number for each, as None or a tuple of ints."""
+    try:
+        return None if axis is None else to_ints(axis)
     except (TypeError, ValueError):
-        raise ArgumentTypeError(f"{what}: axis={axis!r}: expected None, an int or a tuple of ints") from None
+        raise ArgumentTypeError(f"{what}: {name}={axis!r}: expected None, an int or a tuple of ints") from None
 
 
 def one_axis(axis: Any, ndim: int, what: str) -> int:
@@ -186,10 +198,8 @@ def axis_of(axis: Any, a: Any, what: str) -> int:
 
 def shape_of(shape: Any, what: str) -> tuple[int, ...]:
     """Return a shape argument as a tuple of lengths of 0 or more."""
-    if isinstance(shape, (int, onp.integer)):
-        shape = (shape,)
     try:
-        found = tuple(int(n) for n in shape)
+        found = to_ints(shape)
     except (TypeError, ValueError):
         raise ArgumentTypeError(f"{what}: shape={shape!r}: expected an int or a tuple of ints") from None
     if any(n < 0 for n in found):

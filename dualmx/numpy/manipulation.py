@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as onp
 
+from ..core.argcheck import integer
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray.handle import invoke
 from ..op.registry import OPS
@@ -32,7 +33,7 @@ from .np_ndarray import as_np_class, ndarray
 def reshape(a: Any, newshape: Any, order: str = "C", out: Any = None) -> ndarray:
     """Return the elements of `a` in another shape, one length of which may be -1 (a copy)."""
     c_order(order, "reshape")
-    shape = (newshape,) if isinstance(newshape, (int, onp.integer)) else tuple(newshape)
+    shape = axes_of(newshape, "reshape", "newshape")
     return call_op("_np_reshape", as_array(a, "reshape"), out=out, newshape=shape)
 
 
@@ -64,7 +65,7 @@ def expand_dims(a: Any, axis: Any) -> ndarray:
 
 def transpose(a: Any, axes: Any = None) -> ndarray:
     """Return `a` with its axes permuted, or reversed."""
-    return call_op("_np_transpose", as_array(a, "transpose"), axes=axes_of(axes, "transpose"))
+    return call_op("_np_transpose", as_array(a, "transpose"), axes=axes_of(axes, "transpose", "axes"))
 
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> ndarray:
@@ -81,7 +82,12 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> ndarray:
 def moveaxis(a: Any, source: Any, destination: Any) -> ndarray:
     """Return `a` with the axes `source` moved to the positions `destination`."""
     x = as_array(a, "moveaxis")
-    return call_op("_np_moveaxis", x, source=axes_of(source, "moveaxis"), destination=axes_of(destination, "moveaxis"))
+    return call_op(
+        "_np_moveaxis",
+        x,
+        source=axes_of(source, "moveaxis", "source"),
+        destination=axes_of(destination, "moveaxis", "destination"),
+    )
 
 
 def rollaxis(a: Any, axis: int, start: int = 0) -> ndarray:
@@ -96,7 +102,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> ndarray:
 
 def roll(a: Any, shift: Any, axis: Any = None) -> ndarray:
     """Return `a` with elements shifted cyclically along `axis`, or in the flattened array."""
-    return call_op("_np_roll", as_array(a, "roll"), shift=axes_of(shift, "roll"), axis=axes_of(axis, "roll"))
+    return call_op("_np_roll", as_array(a, "roll"), shift=axes_of(shift, "roll", "shift"), axis=axes_of(axis, "roll"))
 
 
 def flip(m: Any, axis: Any = None, out: Any = None) -> ndarray:
@@ -119,7 +125,7 @@ def fliplr(m: Any) -> ndarray:
 
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> ndarray:
     """Return `m` turned by 90 degrees `k` times, from the first towards the second of two axes."""
-    return call_op("_npi_rot90", as_array(m, "rot90", "m"), k=k, axes=tuple(axes))
+    return call_op("_npi_rot90", as_array(m, "rot90", "m"), k=integer("rot90", "k", k), axes=tuple(axes))
 
 
 def broadcast_to(array: Any, shape: Any) -> ndarray:
@@ -143,7 +149,7 @@ def tile(A: Any, reps: Any) -> Any:
     """Return `A` repeated `reps` times along each axis."""
     if is_number(A):
         return onp.tile(A, reps)
-    return call_op("tile", as_array(A, "tile", "A"), reps=axes_of(reps, "tile"))
+    return call_op("tile", as_array(A, "tile", "A"), reps=axes_of(reps, "tile", "reps"))
 
 
 def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
@@ -307,7 +313,9 @@ def _split(what: str, ary: Any, sections: Any, axis: int, even: bool) -> list[nd
         operator = f"_npi_{what}" if what in ("hsplit", "dsplit") else "_npi_split"
         return call_op_all(operator, a, axis=axis, **params)
     at = axis_of(axis, a, what)
-    if isinstance(sections, (int, onp.integer)):
+    if getattr(sections, "shape", None) == ():
+        sections = integer(what, "indices_or_sections", sections)
+    if isinstance(sections, int):
         if sections <= 0:
             raise ArgumentError(f"{what}: number of sections {sections}: expected 1 or more")
         n = a.shape[at]

@@ -201,7 +201,8 @@ class ndarray(Fluent):
         """
         if order != "C":
             raise UnsupportedError(f"reshape: order={order!r}: only 'C' is supported")
-        wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], Iterable) else shape
+        listed = len(shape) == 1 and isinstance(shape[0], Iterable) and getattr(shape[0], "ndim", 1)
+        wanted = shape[0] if listed else shape
         return as_np_class(invoke_unary(OPS["_np_reshape"].call(newshape=tuple(wanted)), self))
 
     def reshape_view(self, *shape: Any, **kwargs: Any) -> ndarray:

@@ -17,7 +17,7 @@ from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray.handle import invoke, invoke_nullary
 from ..ndarray.ndarray import NDArray
 from ..op.registry import OPS
-from .call import array_from_values, as_array, cast, is_number, write_out
+from .call import array_from_values, as_array, cast, is_number, to_ints, write_out
 from .elementwise import FUNCTIONS as F
 from .linalg import cholesky
 from .np_ndarray import as_np_class, ndarray
@@ -28,9 +28,8 @@ Size = Any
 def _size(size: Size, what: str) -> tuple[int, ...] | None:
     if size is None:
         return None
-    given = (size,) if isinstance(size, (int, onp.integer)) else size
     try:
-        found = tuple(int(n) for n in given)
+        found = to_ints(size)
     except (TypeError, ValueError):
         raise ArgumentTypeError(f"random.{what}: size={size!r}: expected None, an int or a tuple of ints") from None
     if any(n < 0 for n in found):

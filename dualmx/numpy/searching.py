@@ -11,7 +11,7 @@ from ..ndarray.handle import Handle, invoke
 from ..ndarray.value_checks import check_later
 from ..ndarray.view import array_in_memory
 from ..op.registry import OPS
-from .call import as_array, axis_of, call_op, call_op_all, cast, is_number, is_symbolic
+from .call import as_array, axis_of, call_op, call_op_all, cast, is_number, is_symbolic, shape_of
 from .indexing import _spec, normalize_index
 from .manipulation import concatenate, ravel
 from .np_ndarray import as_np_class, ndarray
@@ -291,7 +291,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
     x = as_array(onp.asarray(indices) if not isinstance(indices, ndarray) else indices, "unravel_index", "indices")
     if x.aval.dtype.kind not in "iu":
         raise ArgumentTypeError("unravel_index: indices: expected integers")
-    lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+    lengths = shape_of(shape, "unravel_index")
     found = call_op("unravel_index", cast(ravel(x), "int64"), shape=lengths)
     return tuple(found[i].reshape(x.shape) for i in range(len(lengths)))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import numpy as onp
-from dualmx import np
+from dualmx import MXNetError, np
 
 
 @pytest.mark.parametrize("value", [3.7, 3, True])
@@ -52,3 +52,31 @@ def test_rounded_arrays_are_arrays(function: Any, whole: int) -> None:
 
 def test_a_number_is_limited_by_numpy() -> None:
     assert np.clip(5, 1, 3) == 3 and np.clip(0.5, None, 0.25) == 0.25
+
+
+@pytest.mark.parametrize(
+    ("call", "shape"),
+    [
+        (lambda x, k: np.zeros(k), (1,)), (lambda x, k: x.sum(k), (2,)), (lambda x, k: np.max(x, axis=k), (2,)),
+        (lambda x, k: np.tile(x, k), (2, 3)), (lambda x, k: np.expand_dims(x, k), (2, 1, 3)),
+        (lambda x, k: np.squeeze(x[:, None], k), (2, 3)), (lambda x, k: np.rot90(x, k), (3, 2)),
+        (lambda x, k: np.moveaxis(x, k, 0), (3, 2)), (lambda x, k: np.random.uniform(size=k), (1,)),
+        (lambda x, k: np.reshape(x[:1, :1], k), (1,)), (lambda x, k: np.split(x, k)[0], (2, 3)),
+    ],
+)  # fmt: skip
+def test_a_whole_number_of_no_axis_is_an_integer(call: Any, shape: tuple[int, ...]) -> None:
+    assert call(np.arange(6).reshape(2, 3), np.array(1, dtype="int32")).shape == shape
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        np.zeros, lambda size: np.random.uniform(size=size),
+        lambda size: np.random.normal(size=size), lambda n: np.ones(2).tile(n),
+        lambda axis: np.ones((2, 2)).sum(axis), lambda axis: np.flip(np.ones(2), axis), lambda n: np.ones(1).reshape(n),
+        lambda axis: np.squeeze(np.ones((1, 1)), axis), lambda n: np.reshape(np.ones(1), n),
+    ],
+)  # fmt: skip
+def test_a_float_of_no_axis_is_no_shape_and_no_axis(call: Any) -> None:
+    with pytest.raises(MXNetError, match="expected"):
+        call(np.array(1.0))
