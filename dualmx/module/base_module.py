@@ -240,6 +240,8 @@ class BaseModule:
         self, eval_data: Any, num_batch: int | None, reset: bool, sparse_row_id_fn: Callable[..., Any] | None
     ) -> Iterator[tuple[int, Any]]:
         self._require("binded", "params_initialized")
+        if not hasattr(eval_data, "__iter__") or (reset and not hasattr(eval_data, "reset")):
+            raise ArgumentError(f"eval_data of type {type(eval_data).__name__}: expected a DataIter or an NDArray")
         if reset:
             eval_data.reset()
         for nbatch, batch in enumerate(eval_data):

@@ -173,12 +173,12 @@ class Module(BaseModule):
         return self._require_bound.data_shapes
 
     @property
-    def label_shapes(self) -> list[DataDesc]:
-        return self._require_bound.label_shapes
+    def label_shapes(self) -> list[DataDesc] | None:
+        return self._require_bound.label_shapes or None
 
     @property
     def output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
-        shapes = {d.name: d.shape for d in (*self.data_shapes, *self.label_shapes)}
+        shapes = {d.name: d.shape for d in (*self.data_shapes, *(self.label_shapes or ()))}
         known = set(self._symbol.list_arguments())
         _, found, _ = all_shapes(self._symbol, **{n: s for n, s in shapes.items() if n in known})
         return list(zip(self.output_names, found or (), strict=True))
@@ -288,15 +288,17 @@ class Module(BaseModule):
             kind = type(data_batch).__name__
             raise ArgumentTypeError(f"Module.forward: data_batch of type {kind}: expected a DataBatch")
         group = self._require_bound
-        data, label = list(data_batch.data), list(data_batch.label or ())
+        # A batch may be a named tuple of `data` alone.
+        label: list[NDArray] = list(getattr(data_batch, "label", None) or ())
+        data, provide_data = list(data_batch.data), getattr(data_batch, "provide_data", None)
         if len(data) != len(self._data_names):
             names = ", ".join(self._data_names)
             raise ArgumentError(f"Module.forward: data_batch has {len(data)} data arrays: expected those of {names}")
-        if data_batch.provide_data is None and group.matches_shapes(data, label):
+        if provide_data is None and group.matches_shapes(data, label):
             self._run(group, data, label, is_train)
             return
-        descs = parse_descs(data_batch.provide_data) or _described(group.data_shapes, data, self._data_names)
-        labels = parse_descs(data_batch.provide_label) if label else []
+        descs = parse_descs(provide_data) or _described(group.data_shapes, data, self._data_names)
+        labels = parse_descs(getattr(data_batch, "provide_label", None)) if label else []
         if label and not labels and self._label_names:
             labels = _described(group.label_shapes, label, self._label_names)
         labels = [d for d in labels if d.name in self._label_names]
@@ -683,7 +685,9 @@ class Module(BaseModule):
 
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
         """Return copies of the parameters and of the auxiliary states (averaged over contexts), by name."""
-        self._require("binded", "params_initialized")
+        self._require("params_initialized")
+        if self._host.given:
+            return self._host.arg_params or {}, self._host.aux_params or {}
         main = self.devices[0]
         if self._updates is not None:
             self._updates.fetch_rows(None)

@@ -49,7 +49,7 @@ class PythonModule(BaseModule):
 
     @property
     def label_shapes(self) -> list[Any] | None:
-        return self._label_shapes
+        return self._label_shapes or None
 
     @property
     def output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import warnings
+from collections import namedtuple
 
 import numpy as np
 import pytest
@@ -259,6 +260,44 @@ def test_descriptions():
     mod.bind([("data", (4, 3))], [("softmax_label", (4,))])
     assert mod.data_shapes == [("data", (4, 3))] and mod.label_shapes == [("softmax_label", (4,))]
     assert mod.output_shapes == [("softmax_output", (4, 2))] and mod.for_training and not mod.inputs_need_grad
+
+
+def test_without_labels_there_are_no_shapes_of_labels():
+    mod = mx.mod.Module(network(mx, False))
+    mod.bind([("data", (4, 3))], for_training=False)
+    assert mod.label_shapes is None and mod.output_shapes == [("softmax_output", (4, 2))]
+    assert mx.mod.PythonLossModule().label_shapes is None
+
+
+def test_a_batch_may_be_a_named_tuple_of_data():
+    mod = trained()
+    other = mx.mod.Module(network(mx))
+    other.bind([("data", (1, 3))], for_training=False)
+    other.set_params(*mod.get_params())
+    for n in (1, 2):
+        other.forward(namedtuple("Batch", ["data"])([mx.nd.array(X[:n])]))
+        want = mod.predict(mx.nd.array(X[:n])).asnumpy()
+        np.testing.assert_allclose(other.get_outputs()[0].asnumpy(), want, rtol=1e-5)
+
+
+def test_a_loaded_module_has_parameters_before_it_is_bound(tmp_path):
+    mod = trained()
+    mod.save_checkpoint(str(tmp_path / "a"), 1)
+    loaded = mx.mod.Module.load(str(tmp_path / "a"), 1)
+    loaded.save_params(str(tmp_path / "b.params"))
+    saved = mx.nd.load(str(tmp_path / "b.params"))
+    for name, value in mod.get_params()[0].items():
+        assert np.array_equal(loaded.get_params()[0][name].asnumpy(), value.asnumpy())
+        assert np.array_equal(saved[f"arg:{name}"].asnumpy(), value.asnumpy())
+
+
+@pytest.mark.parametrize("data", [[X], None, 3])
+def test_predictions_need_an_iterator_or_an_array(data):
+    mod = trained()
+    for method in (mod.predict, lambda data: list(mod.iter_predict(data))):
+        with pytest.raises(ValueError, match="eval_data of type") as error:
+            method(data)
+        assert isinstance(error.value, MXNetError)
 
 
 def test_optimizer_settings():

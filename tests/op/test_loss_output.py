@@ -53,6 +53,12 @@ def test_head_gradient_is_ignored(op, label):
     np.testing.assert_array_equal(ones, other)
 
 
+def test_an_absolute_error_of_zero_has_a_negative_gradient():
+    x, label = np.array([[1, -2], [3, 4]], np.float32), jnp.array([[1.0, 1.0], [1.0, 4.0]])
+    got = gradient("MAERegressionOutput", x, label, np.ones((2, 2)), grad_scale=3)
+    assert got.tolist() == [[-1.5, -1.5], [1.5, -1.5]]
+
+
 def test_out_grad_multiplies_by_the_head_gradient():
     rng = np.random.default_rng(0)
     x, head = rng.normal(size=(2, 3, 4)).astype(np.float32)

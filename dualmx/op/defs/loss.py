@@ -292,7 +292,7 @@ def _regression_shapes(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, 
 
 _REGRESSIONS: dict[str, tuple[Any, Any]] = {
     "linear": (lambda x: x, lambda out, label: out - label),
-    "mae": (lambda x: x, lambda out, label: jnp.sign(out - label)),
+    "mae": (lambda x: x, lambda out, label: jnp.where(out > label, 1, -1)),
     "logistic": (jax.nn.sigmoid, lambda out, label: out - label),
 }
 
@@ -335,8 +335,9 @@ def LinearRegressionOutput(data: Tensor, label: Tensor, *, grad_scale: float = 1
 
 @op(complete=_regression_shapes, traits=LOSS)
 def MAERegressionOutput(data: Tensor, label: Tensor, *, grad_scale: float = 1.0) -> jax.Array:
-    """The data forward; backward `sign(data − label) · grad_scale / outputs per sample`, whatever the head gradient.
+    """The data forward; backward `±1 · grad_scale / outputs per sample`, whatever the head gradient.
 
+    The sign is that of `data − label`, and minus where they are equal.
     Shapes: data (N, …), label the same (or (N,) for data (N, 1)). The label gets gradient 0.
     """
     return _regression("MAERegressionOutput", data, label, "mae", grad_scale)
