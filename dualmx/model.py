@@ -12,9 +12,9 @@ import numpy as np
 from . import metric as metrics
 from .callback import LogValidationMetricsCallback
 from .checkpoint import BatchEndParam, load_checkpoint, load_params, save_checkpoint
-from .core.errors import ArgumentError, MXNetError
+from .core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from .initializer import Uniform
-from .io import DataIter, NDArrayIter, ResizeIter
+from .io import NDArrayIter, ResizeIter
 from .module import Module, param_update
 from .ndarray import NDArray
 
@@ -79,12 +79,23 @@ class FeedForward:
     def _iter(self, x: Any, y: Any, train: bool) -> Any:
         if not isinstance(x, (np.ndarray, NDArray)):
             if not hasattr(x, "provide_data"):
-                raise ArgumentError(f"FeedForward: X of type {type(x).__name__}: expected an array or a DataIter")
+                raise ArgumentTypeError(f"FeedForward: X of type {type(x).__name__}: expected an array or a DataIter")
             return x
         if train and y is None:
             raise ArgumentError("FeedForward.fit: y is missing; it goes with X as an array")
+        if isinstance(y, (np.ndarray, NDArray)) and y.ndim == 2 and y.shape[1] == 1:
+            y = y.reshape(-1)
         size = min(x.shape[0], self.numpy_batch_size)
         return NDArrayIter(x, y, size, shuffle=train, last_batch_handle="roll_over" if train else "pad")
+
+    def _eval_iter(self, eval_data: Any) -> Any:
+        if eval_data is None or hasattr(eval_data, "provide_data"):
+            return eval_data
+        if not isinstance(eval_data, (list, tuple)) or len(eval_data) != 2:
+            kind = type(eval_data).__name__
+            raise ArgumentTypeError(f"FeedForward.fit: eval_data of type {kind}: expected a DataIter or (X, y)")
+        x, y = (np.asarray(a) if isinstance(a, list) else a for a in eval_data)
+        return self._iter(x, y, True)
 
     def _module(self, data: Any, train: bool) -> Module:
         names = [[d[0] for d in descs or ()] for descs in (data.provide_data, data.provide_label)]
@@ -119,7 +130,7 @@ class FeedForward:
 
         Args:
             X, y: the data; arrays are shuffled.
-            eval_data: iterator, or pair of arrays, to evaluate after each epoch.
+            eval_data: iterator, or pair of arrays or lists, to evaluate after each epoch; arrays are shuffled.
             eval_metric: metric of training and evaluation.
             epoch_end_callback, batch_end_callback, eval_end_callback, eval_batch_end_callback: see `Module.fit`.
             kvstore, monitor: see `Module.fit`.
@@ -132,8 +143,7 @@ class FeedForward:
             raise ArgumentError("FeedForward.fit: num_epoch is missing: give the number of epochs to FeedForward")
         log = logging if logger is None else logger
         train = self._iter(X, y, True)
-        if isinstance(eval_data, (list, tuple)) and not isinstance(eval_data, DataIter):
-            eval_data = self._iter(eval_data[0], eval_data[1], False)
+        eval_data = self._eval_iter(eval_data)
         module = self._module(train, True)
         module.init_params(
             self.initializer, self.arg_params, self.aux_params, True, allow_extra=self.allow_extra_params
@@ -164,6 +174,7 @@ class FeedForward:
                     score_end_callback=eval_end_callback,
                     epoch=epoch,
                 )
+                eval_data.reset()
 
     def predict(self, X: Any, num_batch: int | None = None, return_data: bool = False, reset: bool = True) -> Any:
         """Return the outputs as NumPy arrays, one array if there is one output.

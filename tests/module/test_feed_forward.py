@@ -86,3 +86,35 @@ def test_the_iterator_is_reset_before_the_first_epoch():
     data.events.clear()
     FeedForward(network(), num_epoch=1, learning_rate=0.1).fit(data)
     assert data.events == ["reset", "batch", "batch", "reset"]
+
+
+def test_evaluation_resets_before_and_after():
+    data = Counted(X, Y, batch_size=10)
+    data.events.clear()
+    FeedForward(network(), num_epoch=2, learning_rate=0.1).fit(mx.io.NDArrayIter(X, Y, batch_size=10), eval_data=data)
+    assert data.events == ["reset", "batch", "batch", "reset"] * 2
+
+
+def test_arrays_of_evaluation_draw_orders_as_in_mxnet(monkeypatch):
+    sizes, shuffle = [], np.random.shuffle
+    monkeypatch.setattr(np.random, "shuffle", lambda x: (sizes.append(len(x)), shuffle(x))[1])
+    for pair in ((X[:7], Y[:7]), [X[:7].tolist(), Y[:7].tolist()]):
+        sizes.clear()
+        FeedForward(network(), num_epoch=2, numpy_batch_size=4).fit(X, Y, eval_data=pair)
+        assert sizes == [20, 7, 20, 20, 7, 7, 20, 7, 7]
+
+
+def test_labels_may_be_a_column():
+    columns = FeedForward(network(), num_epoch=1, numpy_batch_size=10, initializer=mx.init.One())
+    flat = FeedForward(network(), num_epoch=1, numpy_batch_size=10, initializer=mx.init.One())
+    for model, labels in ((columns, Y.reshape(-1, 1)), (flat, Y)):
+        np.random.seed(0)
+        model.fit(X, labels)
+    np.testing.assert_allclose(columns.arg_params["a_weight"].asnumpy(), flat.arg_params["a_weight"].asnumpy(), 1e-6)
+
+
+@pytest.mark.parametrize("wrong", [(X,), (X, Y, Y), X, 3])
+def test_evaluation_needs_an_iterator_or_a_pair(wrong):
+    with pytest.raises(TypeError, match="eval_data") as error:
+        FeedForward(network(), num_epoch=1).fit(X, Y, eval_data=wrong)
+    assert isinstance(error.value, MXNetError)
