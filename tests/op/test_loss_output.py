@@ -59,6 +59,14 @@ def test_an_absolute_error_of_zero_has_a_negative_gradient():
     assert got.tolist() == [[-1.5, -1.5], [1.5, -1.5]]
 
 
+@pytest.mark.parametrize(
+    ("shape", "rows"), [((4,), 1), ((4, 1), 4), ((4, 3), 4), ((2, 3, 2), 6), ((1, 5), 1), ((2, 2, 2, 3), 8)]
+)
+def test_a_loss_is_divided_by_its_rows(shape, rows):
+    got = gradient("MakeLoss", np.ones(shape, np.float32), None, np.ones(shape), grad_scale=0.5, normalization="batch")
+    np.testing.assert_allclose(got, np.full(shape, 0.5 / rows), rtol=1e-6)
+
+
 def test_out_grad_multiplies_by_the_head_gradient():
     rng = np.random.default_rng(0)
     x, head = rng.normal(size=(2, 3, 4)).astype(np.float32)

@@ -370,8 +370,8 @@ def _make_loss_bwd(
     if normalization == "valid":
         count = jnp.maximum(jnp.sum(data > valid_thresh, dtype=jnp.int32), 1)
         return (jnp.broadcast_to(grad_scale / count.astype(data.dtype), data.shape),)
-    share = data.shape[0] if normalization == "batch" and data.ndim else 1
-    return (jnp.full(data.shape, grad_scale / share, data.dtype),)
+    rows = max(math.prod(data.shape[:-1]), 1) if normalization == "batch" else 1
+    return (jnp.full(data.shape, grad_scale / rows, data.dtype),)
 
 
 _make_loss.defvjp(_make_loss_fwd, _make_loss_bwd)
@@ -387,7 +387,8 @@ def MakeLoss(
 ) -> jax.Array:
     """The data forward; backward `grad_scale / z` for each element, whatever the head gradient.
 
-    z is 1 ("null"), the batch size ("batch") or the number of elements above valid_thresh ("valid"). Shapes: any, kept.
+    z is 1 ("null"), the number of rows ("batch": 1 for data (N,), N for (N, C), N·T for (N, T, C)) or the number of
+    elements above valid_thresh ("valid"). Shapes: any, kept.
     """
     check_float("MakeLoss", data)
     return _make_loss(data, grad_scale, valid_thresh, normalization)
