@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ from .node import SymbolBase, topological
 from .python_nodes import PythonNodeOp
 
 if TYPE_CHECKING:
-    from .node import Node
+    from .node import Entry
 
 # How gradients that are stored by rows are requested.
 ROW_SPARSE_REQS = {"write": "rows", "add": "rows_add"}
@@ -188,7 +188,8 @@ class Executor:
         self._host_operators: dict[Any, Any] = {}
         self._outputs: list[NDArray] = []
         self._recorded_forward: RecordedForward | None = None
-        self._heads_need_no_grad = all(needs_no_gradient(n) for n, _ in symbol.entries)
+        wanted = {name for name, req in zip(self._arg_names, reqs, strict=True) if req != "null"}
+        self._need_gradient = heads_with_gradient(symbol.entries, wanted)
         self._monitor: tuple[Callable[[str, NDArray], Any], bool] | None = None
 
     # ---- arrays by name
@@ -347,7 +348,7 @@ class Executor:
 
     def _seeds(self, out_grads: Any) -> list[NDArray | None]:
         names = self._output_names
-        if out_grads is None and self._heads_need_no_grad:
+        if out_grads is None and not any(self._need_gradient):
             return [None] * len(names)
         if out_grads is None:
             given: list[Any] = []
@@ -361,10 +362,9 @@ class Executor:
             raise ArgumentError(f"backward: got {len(given)} out_grads for {len(names)} outputs")
         given += [None] * (len(names) - len(given))
         current = self.outputs
-        for i, (node, _) in enumerate(self._symbol.entries):
-            seed = given[i]
+        for i, seed in enumerate(given):
             if seed is None:
-                if not needs_no_gradient(node):
+                if self._need_gradient[i]:
                     raise MXNetError(
                         f"backward: output {names[i]!r} is not a loss, so its gradient is required: pass out_grads, or "
                         f"end the network with make_loss"
@@ -509,11 +509,25 @@ class _OutputName(str):
         return str(self)
 
 
-def needs_no_gradient(node: Node) -> bool:
-    """True for a head that defines its own gradient, or through which none flows."""
-    if isinstance(node.op, PythonNodeOp):
-        return node.op.is_loss
-    return node.op is not None and (node.op.traits.is_loss or node.op.traits.is_constant)
+def heads_with_gradient(entries: Sequence[Entry], wanted: Collection[str]) -> list[bool]:
+    """Say of each head whether its gradient reaches a variable that is `wanted`.
+
+    None does past a node that defines its own gradient, or through which none flows.
+    """
+    reaching: set[int] = set()
+    for node in topological(entries):
+        if node.op is None:
+            reaches = node.name in wanted
+        else:
+            stops = (
+                node.op.is_loss
+                if isinstance(node.op, PythonNodeOp)
+                else node.op.traits.is_loss or node.op.traits.is_constant
+            )
+            reaches = not stops and any(id(child) in reaching for child, _ in node.inputs)
+        if reaches:
+            reaching.add(id(node))
+    return [id(node) in reaching for node, _ in entries]
 
 
 def invoke_on_context(call: Any, ctx: Context) -> list[NDArray]:

@@ -155,6 +155,37 @@ def test_constant_heads_need_no_gradient(op):
     assert exe.grad_dict["x"].asnumpy().tolist() == [1.0, 1.0]
 
 
+X, LABEL = mx.sym.var("x"), mx.sym.var("label")
+
+
+@pytest.mark.parametrize(
+    ("net", "want"),
+    [
+        (mx.sym.Reshape(mx.sym.SoftmaxOutput(X, LABEL), shape=(1, -1)), [[0.5, -0.5], [-0.5, 0.5]]),
+        (mx.sym.slice_axis(mx.sym.SoftmaxOutput(X, LABEL), axis=1, begin=0, end=1), [[0.5, -0.5], [-0.5, 0.5]]),
+        (mx.sym.exp(mx.sym.MakeLoss(X * X)) * 3, [[2.0, 2.0], [4.0, 4.0]]),
+        (mx.sym.MakeLoss(X * X) + mx.sym.BlockGrad(X), [[2.0, 2.0], [4.0, 4.0]]),
+        (mx.sym.sum(mx.sym.BlockGrad(X)), [[0.0, 0.0], [0.0, 0.0]]),
+        (mx.sym.broadcast_add(mx.sym.MakeLoss(X * X), mx.sym.sum(LABEL)), [[2.0, 2.0], [4.0, 4.0]]),
+    ],
+    ids=["reshape", "slice", "exp", "constant", "blocked", "no_gradient_of_label"],
+)
+def test_heads_whose_gradient_reaches_no_variable_need_none(net, want):
+    shapes = {name: (2, 2) if name == "x" else (2,) for name in net.list_arguments()}
+    req = {"x": "write", "label": "null"}
+    exe = net.simple_bind(mx.cpu(), grad_req={name: req[name] for name in shapes}, **shapes)
+    exe.forward(is_train=True, **{n: mx.nd.array([[1, 1], [2, 2]] if n == "x" else [1, 0]) for n in shapes})
+    exe.backward()
+    np.testing.assert_allclose(exe.grad_dict["x"].asnumpy(), want, rtol=1e-6)
+
+
+def test_a_head_whose_gradient_reaches_a_variable_needs_it():
+    exe = (mx.sym.MakeLoss(X * X) * mx.sym.var("scale")).simple_bind(mx.cpu(), x=(2,), scale=(2,))
+    exe.forward(is_train=True)
+    with pytest.raises(mx.MXNetError, match="_mul.*_output.* is not a loss"):
+        exe.backward()
+
+
 def test_a_group_with_another_head_needs_its_gradient():
     x = mx.sym.var("x")
     exe = mx.sym.Group([mx.sym.MakeLoss(x), x * 3]).simple_bind(mx.cpu(), x=(2,))
