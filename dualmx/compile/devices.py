@@ -1,17 +1,16 @@
 """Contexts to JAX devices and meshes; 64-bit scope, transfers, programs of several processes, JAX's logging.
 
 64-bit types are on inside dualmx only, not for the user's own JAX code. Programs over several processes run one at a
-time, and whoever waits for one learns of lost processes. JAX's INFO logging is silenced while dualmx compiles.
+time, and whoever waits for one learns of lost processes. JAX logs warnings and worse.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
 import operator
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -26,6 +25,10 @@ from ..core.knobs import DIST_TIMEOUT
 from ..core.process import fork_guard
 from ..core.process import retain_freed as keep_memory
 from ..core.syntax import literal_of
+
+# JAX logs every program it traces at level DEBUG, which scripts give to the root logger.
+if not logging.getLogger("jax").level:
+    logging.getLogger("jax").setLevel(logging.WARNING)
 
 
 def x64() -> Any:
@@ -100,18 +103,6 @@ def broadcast_number(mesh: Any, number: int) -> int:
     return int(np.asarray(fully_replicated(given))[0])
 
 
-@contextlib.contextmanager
-def quiet_jax_logging() -> Iterator[None]:
-    """Let JAX log only warnings and worse in this scope."""
-    log = logging.getLogger("jax")
-    before = log.level
-    log.setLevel(max(before, logging.WARNING))
-    try:
-        yield
-    finally:
-        log.setLevel(before)
-
-
 Spec = tuple[Any, ...]
 
 
@@ -149,8 +140,7 @@ class Mesh(Context):
         count = math.prod(sizes.values())
         kind = current_context().device_type.split("_")[0]
         if devices is None:
-            with quiet_jax_logging():
-                found = jax.devices(kind)[:count]
+            found = jax.devices(kind)[:count]
         else:
             listed = list(devices)
             for d in listed:
@@ -357,9 +347,7 @@ def local_devices(kind: str) -> list[Any]:
     keep_memory()
     fork_guard.runs_xla = True
     try:
-        # The first question makes JAX try every backend and report the missing ones.
-        with quiet_jax_logging():
-            return jax.local_devices(backend=_BACKEND[kind])
+        return jax.local_devices(backend=_BACKEND[kind])
     except RuntimeError:
         return []
 

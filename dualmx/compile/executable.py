@@ -33,7 +33,7 @@ from .cpu.fused_matmul import has_fusible_operand, has_loop_of_products, sub_jax
 from .cpu.onednn.ffi_handlers import available
 from .cpu.onednn.rewrite import REWRITE_RULES, materialize_once
 from .cpu.transpose_sinking import sink_transposes
-from .devices import device_of, quiet_jax_logging, sharding_of, x64
+from .devices import device_of, sharding_of, x64
 from .events import CompileEvent, counters, listeners
 from .multi_device import AXIS, DeviceGroup
 
@@ -72,7 +72,7 @@ def persistent_cache() -> Iterator[None]:
     if not folder or jax.config.values["jax_compilation_cache_dir"]:
         yield
         return
-    with _lock, quiet_jax_logging():
+    with _lock:
         before = {name: getattr(jax.config, name) for name in _SETTINGS}
         # The folder's state is settled at first use, so both changes need a reset to be seen.
         compilation_cache.reset_cache()
