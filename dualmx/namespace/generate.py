@@ -19,7 +19,7 @@ from ..core.module_alias import load
 from ..ndarray.creation import array
 from ..ndarray.handle import invoke, invoke_binary, invoke_nullary, invoke_out, invoke_unary
 from ..ndarray.ndarray import NDArray
-from ..ndarray.recorder import local
+from ..ndarray.recorder import local, warn_user
 from ..ndarray.value_checks import condition_of, record_check
 from ..op.registry import OPS, Call, Op
 from ..op.schema import AUX, Input
@@ -109,6 +109,10 @@ def split_arguments(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
         if slot in names and value is not None:
             placed.append(slot)
     given.update({k: v for k, v in kwargs.items() if k in names})
+    if params and not op.params:
+        # MXNet reads nothing here: scripts pass the likes of `ones_like(x, ctx=ctx)`.
+        warn_user(f"{op.name}: it has no parameters: {', '.join(map(repr, params))} ignored")
+        params = {}
     parsed = op.parse(params)
     present = [i for i in op.inputs if i.when is None or i.when.holds(parsed)]
     if len(present) < len(op.inputs):

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import sys
 import threading
+import warnings
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -314,14 +316,25 @@ class Trace:
         return len(met) >= _MANY_NUMBERS
 
 
+def _user_frame() -> FrameType | None:
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    return frame
+
+
 def user_line() -> tuple[str, int] | None:
     """Return file and line of the innermost frame outside the package."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        if not frame.f_code.co_filename.startswith(_PACKAGE):
-            return frame.f_code.co_filename, frame.f_lineno
-        frame = frame.f_back
-    return None
+    frame = _user_frame()
+    return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def warn_user(text: str) -> None:
+    """Warn of the innermost line outside the package, of each line once."""
+    frame = _user_frame()
+    if frame is not None:
+        seen = frame.f_globals.setdefault("__warningregistry__", {})
+        warnings.warn_explicit(text, UserWarning, frame.f_code.co_filename, frame.f_lineno, registry=seen)
 
 
 MAX_UNRECORDED_OPS = 512

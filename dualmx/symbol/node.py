@@ -268,7 +268,7 @@ def create_entries(
     if arity == "num_args" and raw.get(arity) is None:
         raw[arity] = max(len(sequence), len(symbols))
     node_name = NameManager.current.get(name, hint or op.name.lower())
-    params = op.parse(raw)
+    params = op.parse(raw if op.params or op.variadic else {})
     attrs.update((k, param_text(v)) for k, v in raw.items())
 
     settled = op.fixed_input_names(params)
