@@ -1,8 +1,8 @@
 """Operators on the components of sparse arrays, dense pieces of fixed length, so that no shape depends on values.
 
 A row_sparse array is `rows` (P, …) with `ids` (P,); a csr array is `values` (P,) and `columns` (P,) with `pointer`
-(n+1,). P is the number of stored elements rounded up: padding has an id outside the array and is dropped. None of these
-operators is registered: the storage types are made of them.
+(n+1,). P is the number of stored elements rounded up: padding of rows has an id outside the array and is dropped, that
+of elements lies behind the last row. None of these operators is registered: the storage types are made of them.
 """
 
 from __future__ import annotations
@@ -58,6 +58,13 @@ def rows_find(ids: UntypedTensor, wanted: UntypedTensor) -> Array:
     wanted = wanted.astype(ids.dtype)
     at = jnp.searchsorted(ids, wanted).astype(jnp.int32)
     return jnp.where(jnp.take(ids, at, mode="clip") == wanted, at, ids.shape[0])
+
+
+@component_op()
+def ids_of_dense(rows: Tensor) -> Array:
+    """The number of each row; of rows of zeros, which a row_sparse array does not store, one outside."""
+    stored = (rows != 0).any(axis=tuple(range(1, rows.ndim)))
+    return jnp.where(stored, jnp.arange(len(rows), dtype=jnp.int32), len(rows))
 
 
 @component_op()

@@ -14,7 +14,7 @@ from ..ndarray import handle
 from ..ndarray.ndarray import NDArray
 from ..op.registry import Call, Op
 from ..op.schema import AUX, UNTYPED, Input
-from ..op.sparse_components import set_rows, sum_duplicates
+from ..op.sparse_components import ids_of_dense, set_rows, sum_duplicates
 from ..op.traits import RowUpdate
 from .base import BaseSparseNDArray, component, pad_to, padded_size
 from .row_sparse import RowSparseNDArray
@@ -70,13 +70,15 @@ def lazy_update(call: Call, ins: Sequence[NDArray], outs: Sequence[NDArray], run
     table = _dense_storage(weight)
     # Without `lazy_update`, where there is that parameter, every row moves as with a dense gradient of zeros.
     lazy = call.params.get("lazy_update", True) and (weight.is_sparse or by_row is not RowUpdate.BY_ROW_OF_SPARSE)
-    if not lazy or grad.dense is not None:
+    if not lazy:
         dense = [grad.to_dense(), *(_dense_storage(s) for s in states)]
         handle.invoke_out(call, (table, *dense), (_dense_storage(out),), runtime)
     else:
-        rows = row_update_call(call, grad.count is not None)
-        arrays = (table, grad.rows, grad.ids, *(_dense_storage(s) for s in states))
-        handle.invoke_out(rows, arrays, (_dense_storage(out),), runtime or call.op.runtime_values(call.params))
+        held = grad.dense
+        rows, ids = (grad.rows, grad.ids) if held is None else (held, handle.invoke(ids_of_dense.call(), (held,))[0])
+        update = row_update_call(call, held is not None or grad.count is not None)
+        arrays = (table, rows, ids, *(_dense_storage(s) for s in states))
+        handle.invoke_out(update, arrays, (_dense_storage(out),), runtime or call.op.runtime_values(call.params))
     for array in (out, *states):
         if isinstance(array, BaseSparseNDArray):
             array._changed()

@@ -176,6 +176,8 @@ def _rule(rule: StorageRule | None, params: Mapping[str, Any], ins: list[str]) -
         if params["transpose_a"]:
             return "row_sparse", dense
         return "default", ["default", "row_sparse"]
+    if rule is StorageRule.SQUARE_SUM and params["axis"] is not None:
+        return "default", ins
     if rule in _SAME_STYPE and len(set(ins)) == 1:
         return ins[0], ins
     return "default", dense

@@ -282,3 +282,57 @@ def test_libsvm_refuses(tmp_path: Path, text: str | None, more: dict[str, Any]) 
         path.write_text(text)
     with pytest.raises(mx.MXNetError, match="LibSVMIter"):
         mx.io.LibSVMIter(str(path), **{"data_shape": (4,), **more})
+
+
+@pytest.mark.parametrize(
+    ("lazy", "want"),
+    [
+        (True, [0.0, 0.27441406, 0.19330327, 0.4, 0.43611825, 0.6]),
+        (False, [-0.11880276, 0.33193636, 0.19330327, 0.4, 0.43611825, 0.6]),
+    ],
+)
+def test_lazy_adam_leaves_rows_alone_that_no_csr_row_uses(lazy, want):
+    w = mx.sym.var("w", stype="row_sparse", shape=(6, 1))
+    score = mx.sym.broadcast_add(mx.sym.dot(mx.sym.var("data", stype="csr"), w), mx.sym.var("bias", shape=(1,)))
+    mod = mx.mod.Module(mx.sym.LogisticRegressionOutput(score, mx.sym.var("softmax_label")))
+    mod.bind([("data", (2, 6))], [("softmax_label", (2, 1))])
+    weights = {"w": nd.array([[0.1], [0.2], [0.3], [0.4], [0.5], [0.6]]).tostype("row_sparse"), "bias": nd.array([0.1])}
+    mod.init_params(arg_params=weights)
+    params = {"learning_rate": 0.1, "wd": 0.01, "lazy_update": lazy}
+    mod.init_optimizer(kvstore=None, optimizer="adam", optimizer_params=params)
+    for k in range(3):
+        data = np.zeros((2, 6))
+        data[0, k], data[1, 2 * k] = 1, 2
+        batch = mx.io.DataBatch([nd.array(data).tostype("csr")], [nd.array([[1], [0]])])
+        mod.forward_backward(batch)
+        mod.update()
+    np.testing.assert_allclose(mod.get_params()[0]["w"].asnumpy().ravel(), want, atol=1e-5)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_lazy_updates_leave_rows_alone_whose_dense_gradient_is_zero(optimizer):
+    params = {"learning_rate": 0.1, "wd": 0.1, **({"momentum": 0.9} if optimizer == "sgd" else {})}
+    updater = mx.optimizer.get_updater(mx.optimizer.create(optimizer, **params))
+    w = nd.ones((4, 2))
+    w.attach_grad(stype="row_sparse")
+    moved = []
+    for row in (0, 2):
+        with mx.autograd.record():
+            loss = (w * nd.one_hot(nd.array([row]), 4).T).sum()
+        loss.backward()
+        before = w.asnumpy()
+        updater(0, w.grad, w)
+        moved.append((w.asnumpy() != before).any(axis=1).tolist())
+    assert moved == [[True, False, False, False], [False, False, True, False]]
+
+
+@pytest.mark.parametrize(("axis", "keepdims"), [(1, True), (1, False), (0, False)])
+def test_square_sums_of_sparse_weights_have_gradients_by_row(axis, keepdims):
+    w = mx.sym.var("w", stype="row_sparse", shape=(3, 2))
+    net = mx.sym.MakeLoss(mx.sym.sum(mx.sym._internal._square_sum(w, axis=axis, keepdims=keepdims)))
+    exe = net.simple_bind(mx.cpu())
+    exe.arg_dict["w"][:] = nd.array([[1, 2], [3, 4], [5, 6]]).tostype("row_sparse")
+    exe.forward(is_train=True)
+    exe.backward()
+    assert exe.grad_dict["w"].stype == "row_sparse"
+    assert exe.grad_dict["w"].asnumpy().tolist() == [[2, 4], [6, 8], [10, 12]]
