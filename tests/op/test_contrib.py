@@ -50,6 +50,16 @@ def test_sparseness_penalty_moves_its_average_in_training_only():
     np.testing.assert_allclose(state.asnumpy(), average, 1e-6)
 
 
+def test_modules_train_with_a_sparseness_penalty():
+    net = mx.sym.IdentityAttachKLSparseReg(mx.sym.var("data"), name="penalty", momentum=0.5)
+    assert net.infer_type(data="float32")[2] == [np.float32]
+    mod = mx.mod.Module(mx.sym.LinearRegressionOutput(net, mx.sym.var("label")), label_names=["label"])
+    mod.bind([("data", (2, 3))], [("label", (2, 3))])
+    mod.init_params(mx.init.Zero())
+    mod.forward_backward(mx.io.DataBatch([nd.ones((2, 3)) / 4], [nd.ones((2, 3))]))
+    assert mod.get_params()[1]["penalty_moving_avg"].asnumpy().tolist() == [0.125] * 3
+
+
 def test_quantized_product_means_the_real_product():
     rng = np.random.RandomState(0)
     x, w, b = (rng.uniform(-1, 1, s).astype(np.float32) for s in ((1, 2, 5, 5), (3, 2, 2, 2), (3,)))

@@ -532,7 +532,11 @@ def _complete(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int
     return {"moving_avg": (data[1],)} if data and len(data) > 1 and known(data[1]) else {}
 
 
-@op(complete=_complete, writes_aux=lambda p, train: train)
+def _complete_dtype(p: Any, dtypes: dict[str, str]) -> dict[str, str]:
+    return {"moving_avg": dtypes["data"]}
+
+
+@op(complete=_complete, complete_dtype=_complete_dtype, writes_aux=lambda p, train: train)
 def IdentityAttachKLSparseReg(
     data: Tensor,
     moving_avg: Aux,
