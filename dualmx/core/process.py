@@ -1,14 +1,19 @@
-"""This process of the operating system: what a fork may not do, and what becomes of freed memory."""
+"""This process of the operating system: what a fork may not do, when Ctrl-C arrives, what becomes of freed memory."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
+from types import FrameType
+from typing import Any
 
 from . import knobs
 from .errors import ForkError
@@ -47,6 +52,38 @@ class _ForkGuard:
 fork_guard = _ForkGuard()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=fork_guard.mark_fork)
+
+
+# The function that `signal.signal` wraps: looking for an enumeration's member takes that ten microseconds.
+_set_handler: Any = import_module("_signal").signal
+_CTRL_C = int(signal.SIGINT)
+
+
+class PausedInterrupt:
+    """Delays the first Ctrl-C to the end of a `with` block in the main thread; the second comes through at once."""
+
+    __slots__ = ("_handler", "_first")
+
+    def __enter__(self) -> None:
+        self._handler: Any = None
+        self._first: tuple[int, FrameType | None] | None = None
+        if threading.current_thread() is threading.main_thread():
+            self._handler = _set_handler(_CTRL_C, self._delay)
+
+    def _delay(self, number: int, frame: FrameType | None) -> None:
+        if not callable(self._handler) or self._first is not None:
+            self._restore()
+            signal.raise_signal(number)
+        self._first = number, frame
+
+    def _restore(self) -> None:
+        _set_handler(_CTRL_C, self._handler)
+
+    def __exit__(self, *error: object) -> None:
+        if self._handler is not None:
+            self._restore()
+            if self._first is not None:
+                self._handler(*self._first)
 
 
 def _call(name: str, *args: int) -> None:

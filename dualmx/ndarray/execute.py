@@ -25,7 +25,7 @@ from ..compile.multi_device import DeviceGroup, group_of, group_over_processes
 from ..compile.tiers import make_executable
 from ..core import knobs, process
 from ..core.errors import MXNetError
-from ..core.process import fork_guard, paused_collection
+from ..core.process import PausedInterrupt, fork_guard, paused_collection
 from ..graph.gradient import variables_of
 from ..graph.signature import context_free_signature, index_of, value_at_index
 from ..graph.trie import BACKWARD, LEAF, OP, VARIABLE, State, Value, aval, steps_of
@@ -85,8 +85,11 @@ def flush(tr: Trace | None = None, *, after_update: bool = False) -> None:
             return
         if tr.state.has_collective:
             flush_spmd(traces_with_same_program(tr))
-        elif live := _detach(tr):
-            _execute([tr], [_without_unread_gradients(tr, live) if after_update else live])
+            return
+        # An interrupted program would take the weights with it that it updates.
+        with PausedInterrupt():
+            if live := _detach(tr):
+                _execute([tr], [_without_unread_gradients(tr, live) if after_update else live])
 
 
 class _Split(NamedTuple):

@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import signal
 import sys
 import threading
 
@@ -11,7 +12,7 @@ import pytest
 
 import dualmx as mx
 from dualmx import autograd, debug, nd
-from dualmx.compile.events import listeners
+from dualmx.compile.events import Listener, listeners
 from dualmx.graph.trie import trie
 from dualmx.ndarray.recorder import engine
 
@@ -503,3 +504,54 @@ def test_a_program_of_many_results_starts_no_collection_of_garbage():
     assert collections == []
     assert gc.isenabled()
     assert {w.asscalar() for w in weights} == {4}
+
+
+class CtrlC(Listener):
+    """Presses Ctrl-C while a program runs."""
+
+    def __init__(self, times: int):
+        self.times = times
+
+    def executed(self, *event: object) -> None:
+        while self.times:
+            self.times -= 1
+            signal.raise_signal(signal.SIGINT)
+
+
+def step_with_ctrl_c(times: int) -> mx.nd.NDArray:
+    """Make a step of descent on a weight of ones, interrupted while it runs; returns the weight."""
+    w = mx.nd.ones((3,))
+    w.attach_grad()
+    with mx.autograd.record():
+        loss = (w * 2).sum()
+    loss.backward()
+    mx.nd.sgd_update(w, w.grad, lr=0.25, out=w)
+    listeners.append(pressed := CtrlC(times))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            w.asnumpy()
+    finally:
+        listeners.remove(pressed)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    return w
+
+
+def test_ctrl_c_lets_the_running_program_finish_so_that_weights_stay():
+    assert step_with_ctrl_c(1).asnumpy().tolist() == [0.5, 0.5, 0.5]
+
+
+def test_a_second_ctrl_c_ends_the_running_program():
+    with pytest.raises(mx.MXNetError, match="the array has no value"):
+        step_with_ctrl_c(2).asnumpy()
+
+
+def test_a_handler_of_ctrl_c_is_called_after_the_program():
+    seen = []
+    before = signal.signal(signal.SIGINT, lambda *_: seen.append(len(seen)))
+    listeners.append(pressed := CtrlC(1))
+    try:
+        assert (mx.nd.ones((2,)) * 3).asnumpy().tolist() == [3, 3]
+    finally:
+        listeners.remove(pressed)
+        signal.signal(signal.SIGINT, before)
+    assert seen == [0]
