@@ -54,8 +54,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=fork_guard.mark_fork)
 
 
-# The function that `signal.signal` wraps: looking for an enumeration's member takes that ten microseconds.
-_set_handler: Any = import_module("_signal").signal
+# The functions that `signal` wraps: looking for members of enumerations takes it ten microseconds.
+_signals: Any = import_module("_signal")
 _CTRL_C = int(signal.SIGINT)
 
 
@@ -68,16 +68,19 @@ class PausedInterrupt:
         self._handler: Any = None
         self._first: tuple[int, FrameType | None] | None = None
         if threading.current_thread() is threading.main_thread():
-            self._handler = _set_handler(_CTRL_C, self._delay)
+            handler = _signals.getsignal(_CTRL_C)
+            if callable(handler):  # neither ignored nor of another language
+                self._handler = handler
+                _signals.signal(_CTRL_C, self._delay)
 
     def _delay(self, number: int, frame: FrameType | None) -> None:
-        if not callable(self._handler) or self._first is not None:
+        if self._first is not None:
             self._restore()
             signal.raise_signal(number)
         self._first = number, frame
 
     def _restore(self) -> None:
-        _set_handler(_CTRL_C, self._handler)
+        _signals.signal(_CTRL_C, self._handler)
 
     def __exit__(self, *error: object) -> None:
         if self._handler is not None:
