@@ -42,6 +42,9 @@ def _filled(shape: tuple[int, ...], value: float, dtype: Any) -> jax.Array:
     return jnp.full(shape, constant(value, np.dtype(dtype)))
 
 
+_MAX_CONSTANT = 1 << 20  # elements of an array that a program holds
+
+
 @op(traits=Traits(fill=lambda p: 0))
 def _zeros(*, shape: Shape = (), ctx: Ctx = "", dtype: DType = "float32") -> jax.Array:
     """An array of `shape` filled with 0."""
@@ -110,10 +113,11 @@ def _arange(
     if step == 0 or (stop - start) / step <= 0:
         raise ArgumentError(f"start={start:g}, stop={stop:g}, step={step:g}: expected a range of at least one number")
     first, distance = cast_scalars((start, step), dtype)
-    if not (first.is_integer() and distance.is_integer()):
+    count = ceil((stop - start) / step) * repeat
+    if count <= _MAX_CONSTANT and not (first.is_integer() and distance.is_integer()):
         # A program may round a product and a sum at once, and 0 would be missed.
         return _from_host(np.repeat(arange_values(start, stop, step, dtype), repeat), dtype)
-    return _progression(first, distance, ceil((stop - start) / step) * repeat, repeat, dtype)
+    return _progression(first, distance, count, repeat, dtype)
 
 
 @op(aliases=("_npi_linspace",))
