@@ -13,10 +13,12 @@ import scipy.special
 import dualmx as mx
 from dualmx import autograd, nd
 from dualmx.compile.cpu.kernels import primitives, threefry
+from dualmx.compile.cpu.kernels.codegen import SourceWriter
 from dualmx.compile.cpu.kernels.kernel import work_of
 from dualmx.compile.cpu.onednn import numpy_calls
 from dualmx.compile.cpu.onednn.ffi_handlers import available
 from dualmx.ndarray import handle
+from dualmx.op.symbolic_sizes import define
 
 FORMS = {
     "in one piece": lambda a: a.copy(),
@@ -238,6 +240,19 @@ def test_uniform_numbers_are_those_of_jax(how, ends, shape):
 def draw(name):
     mx.random.seed(3)
     return getattr(nd.random, name)(1, 2, shape=(300, 500)).asnumpy()
+
+
+@pytest.mark.parametrize("draw", [jax.random.uniform, jax.random.normal, jax.random.gumbel, jax.random.laplace,
+                                  lambda key, shape: jax.random.uniform(key, shape, np.float32, 3, -1)])  # fmt: skip
+def test_draws_with_bounds_in_any_order_are_those_of_jax(draw):
+    def formula(words):
+        return draw(jax.random.wrap_key_data(words), (50, 100))
+
+    writer, words = SourceWriter(), np.array([7, 8], np.uint32)
+    writer.add_function("run", jax.make_jaxpr(formula)(words), [])
+    assert "K.random_uniform(" in writer.source
+    run = define(f"{writer.source}\nfunctions = run", "functions", {"np": np, "K": primitives, **writer.constants})
+    np.testing.assert_allclose(run((), words)[0], formula(words), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["uniform", "normal", "gamma"])

@@ -12,7 +12,7 @@ from jax.core import Tracer
 
 from ....op.symbolic_sizes import size_source, sizes_source
 from ...first_tier import Unsupported
-from .jaxprs import CALLED_JAXPRS, IDENTITIES, draws_uniform, is_literal, live_equations
+from .jaxprs import CALLED_JAXPRS, IDENTITIES, is_literal, live_equations, uniform_draw
 
 Names = list[str]
 Rule = Callable[["SourceWriter", Any, Names], Names]
@@ -242,10 +242,11 @@ def _type(v: Any) -> tuple[str, Any]:
 @rule(*CALLED_JAXPRS)
 def _(w: SourceWriter, eqn: Any, ins: Names) -> Names:
     jaxpr = CALLED_JAXPRS[eqn.primitive.name](eqn.params)
-    if draws_uniform(jaxpr):
-        (out,) = eqn.outvars
-        return w.let(f"K.random_uniform({','.join(ins)},{sizes_source(out.aval.shape)})", out)
-    return w.inline(jaxpr, ins)
+    places = uniform_draw(jaxpr)
+    if places is None:
+        return w.inline(jaxpr, ins)
+    (out,) = eqn.outvars
+    return w.let(f"K.random_uniform({','.join(ins[i] for i in places)},{sizes_source(out.aval.shape)})", out)
 
 
 @rule(*IDENTITIES)

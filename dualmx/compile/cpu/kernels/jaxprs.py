@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -18,10 +19,10 @@ CALLED_JAXPRS: dict[str, Callable[[dict[str, Any]], Any]] = {
 IDENTITIES = ("optimization_barrier", "stop_gradient", "copy", "copy_p", "name", "random_wrap", "random_unwrap")
 
 # What `jax.random.uniform` calls, but for views and conversions: primitives with their constants.
-_UNIFORM = (
+_UNIFORM = [
     ("random_bits", []), ("shift_right_logical", [9]), ("or", [0x3F800000]), ("bitcast_convert_type", []), ("sub", [1]),
     ("sub", []), ("mul", []), ("add", []), ("max", []),
-)  # fmt: skip
+]  # fmt: skip
 
 
 def is_literal(v: Any) -> bool:
@@ -40,13 +41,30 @@ def live_equations(jaxpr: Any) -> list[Any]:
     return live[::-1]
 
 
-def draws_uniform(jaxpr: Any) -> bool:
-    """Whether a closed jaxpr draws float32 from one key, between two numbers."""
+def uniform_draw(jaxpr: Any) -> tuple[int, int, int] | None:
+    """Which inputs of a closed jaxpr that draws float32 are the key, the lower bound and the upper one; else None."""
     inner = getattr(jaxpr, "jaxpr", jaxpr)
-    if len(inner.invars) != 3 or any(v.aval.shape for v in inner.invars) or inner.outvars[0].aval.dtype != np.float32:
-        return False
-    steps = [(e.primitive.name, [v.val for v in e.invars if is_literal(v)]) for e in inner.eqns]
-    return tuple([s for s in steps if s[0] not in ("broadcast_in_dim", "convert_element_type")]) == _UNIFORM
+    if any(v.aval.shape for v in inner.invars) or inner.outvars[0].aval.dtype != np.float32:
+        return None
+    number = {v: i for i, v in enumerate(inner.invars)}  # of an input, for each of its views and conversions
+    steps = []
+    for eqn in inner.eqns:
+        if eqn.primitive.name not in ("broadcast_in_dim", "convert_element_type"):
+            steps.append(eqn)
+        elif not is_literal(eqn.invars[0]) and eqn.invars[0] in number:
+            number[eqn.outvars[0]] = number[eqn.invars[0]]
+    if [(e.primitive.name, [v.val for v in e.invars if is_literal(v)]) for e in steps] != _UNIFORM:
+        return None
+    draw, *middle, span, scaled, shifted, limited = steps
+    chain = [draw, *middle, scaled, shifted, limited]
+    high, low = (number.get(v) for v in span.invars)
+    key = number.get(draw.invars[0])
+    if key is None or low is None or high is None:
+        return None
+    is_chained = all(one.outvars[0] in two.invars for one, two in itertools.pairwise(chain))
+    is_bounded = all(low in map(number.get, e.invars) for e in (shifted, limited))
+    is_scaled = span.outvars[0] in scaled.invars and limited.outvars == inner.outvars
+    return (key, low, high) if is_chained and is_bounded and is_scaled else None
 
 
-__all__ = ["CALLED_JAXPRS", "IDENTITIES", "draws_uniform", "is_literal", "live_equations"]
+__all__ = ["CALLED_JAXPRS", "IDENTITIES", "is_literal", "live_equations", "uniform_draw"]
