@@ -111,6 +111,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "predictor",
         "contrib.quantization",
         "contrib.onnx",
+        "onnx",
         "contrib.stablehlo",
         "contrib.safetensors",
         "bridge",

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         numpy,
         numpy_dispatch_protocol,
         numpy_extension,
+        onnx,
         operator,
         optimizer,
         parallel,
@@ -97,8 +98,8 @@ _LAZY = {
     **{name: name for name in (
         "attribute base bridge callback contrib debug error executor executor_manager gluon horovod image initializer "
         "io keras kvstore libinfo library lightning log lr_scheduler metric model module monitor name numpy "
-        "numpy_dispatch_protocol numpy_extension operator optimizer parallel predictor profiler recordio registry rnn "
-        "rtc runtime spark test_utils util visualization"
+        "numpy_dispatch_protocol numpy_extension onnx operator optimizer parallel predictor profiler recordio registry "
+        "rnn rtc runtime spark test_utils util visualization"
     ).split()},
     "img": "image", "init": "initializer", "kv": "kvstore", "mod": "module", "mon": "monitor", "np": "numpy",
     "npx": "numpy_extension", "opt": "optimizer", "viz": "visualization",

@@ -194,3 +194,13 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(importlib.import_module("sys").modules, "onnx", None)
     with pytest.raises(MXNetError, match="pip install"):
         contrib_onnx.export_model(S.var("x") * 2, {}, [(2,)])
+
+
+def test_the_place_where_mxnet_1_9_has_export():
+    assert importlib.import_module("dualmx.onnx").export_model is mx.onnx.export_model is contrib_onnx.export_model
+    assert (
+        mx.onnx.get_operator_support()
+        == mx.onnx.get_operator_support(opset_version=13)
+        == sorted(contrib_onnx.OPERATORS)
+    )
+    assert mx.onnx.get_operator_support(12) == []

@@ -50,7 +50,7 @@ ORDER: list[dict[str, set[str]]] = [
     {"checkpoint": set(), "callback": {"checkpoint"}, "monitor": set(), "predictor": {"checkpoint"}},
     {"gluon": set(), "module": set(), "rnn": set()},
     {"contrib": set(), "horovod": set(), "keras": set(), "distributed": set()},
-    {"model": set(), "executor_manager": set(), "lightning": set()},
+    {"model": set(), "executor_manager": set(), "lightning": set(), "onnx": set()},
     {"spark": set()},
 ]
 LEFT: dict[str, set[str]] = {}
