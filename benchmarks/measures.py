@@ -335,6 +335,27 @@ def shapes(options: Options) -> list[Row]:
     return rows
 
 
+def large_arrays(options: Options) -> list[Row]:
+    """Large arrays drawn, a table initialized, a loop over cells, against MXNet: CPU time, without caches."""
+    path = str(ROOT / "benchmarks" / "large_arrays.py")
+    contestants = {"dualmx": sys.executable, **({"MXNet": options.oracle} if options.oracle else {})}
+    found: dict[str, list[dict[str, list[float]]]] = {name: [] for name in contestants}
+    for _ in range(3):
+        for name, python in contestants.items():
+            command, variables = [python, path, name.lower()], environment(DUALMX_CACHE_DIR="")
+            done = subprocess.run(command, capture_output=True, text=True, env=variables, check=True)
+            found[name].append(json.loads(done.stdout))
+    rows = []
+    for case in found["dualmx"][0]:
+        medians = {
+            name: [statistics.median(run[case][i] for run in runs) for i in (0, 1)] for name, runs in found.items()
+        }
+        note = ", ".join(f"{name} {s:.2f} s, {memory:.1f} x the array" for name, (s, memory) in medians.items())
+        ratio = medians["dualmx"][0] / medians["MXNet"][0] if "MXNet" in medians else None
+        rows.append(Row(f"large arrays, {case} / MXNet's", ratio, None, None, at_least=False, note=note))
+    return rows
+
+
 def parameters(_: Options) -> list[Row]:
     """Nets of many small layers against a jitted step; CPU time, without caches."""
     path = str(ROOT / "benchmarks" / "parameters.py")
@@ -439,6 +460,7 @@ MEASURES: dict[str, Callable[[Options], list[Row]]] = {
     "importing": importing,
     "cold": cold,
     "shapes": shapes,
+    "large_arrays": large_arrays,
     "parameters": parameters,
     "unrolled": unrolled,
     "eager": eager,

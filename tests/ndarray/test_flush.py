@@ -526,13 +526,15 @@ def step_with_ctrl_c(times: int) -> mx.nd.NDArray:
         loss = (w * 2).sum()
     loss.backward()
     mx.nd.sgd_update(w, w.grad, lr=0.25, out=w)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process ignores it
     listeners.append(pressed := CtrlC(times))
     try:
         with pytest.raises(KeyboardInterrupt):
             w.asnumpy()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         listeners.remove(pressed)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        signal.signal(signal.SIGINT, before)
     return w
 
 
