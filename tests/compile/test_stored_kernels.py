@@ -228,7 +228,7 @@ HOSTILE = {
     "a long text": with_expression(["string", "a" * 25]),
     "an unknown keyword": with_expression(["call", "np.add", "x0", "x1", {"where": "x0"}]),
     "too few arguments": with_expression(["call", "K.pad", "x0"]),
-    "too many arguments": with_expression(["call", "K.erf", "x0", "x1"]),
+    "too many arguments": with_expression(["call", "K.erfc", "x0", "x1"]),
     "a wrong keyword": with_expression(["call", "K.erf", {"axis": 1}]),
     "an unknown operator": with_expression(["**", "x0", "x0"]),
     "an operator that is code": with_expression([" if exit() else ", "x0", "x1"]),

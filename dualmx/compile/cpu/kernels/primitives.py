@@ -160,7 +160,7 @@ def _special(name: str, x: Any) -> Any:
     return np.asarray(fn(wide)).astype(x.dtype)[()]
 
 
-def erf(x: Any, *, out: Any = None) -> Any:
+def erf(x: Any, out: Any = None) -> Any:
     """The error function."""
     if x.dtype == np.float32 and available():
         return numpy_calls.erf(np.asarray(x), out)  # SciPy takes ten times as long, and 20 ms to import
@@ -172,7 +172,7 @@ def erfc(x: Any) -> Any:
     return _special("erfc", x)
 
 
-def erf_inv(x: Any, *, out: Any = None) -> Any:
+def erf_inv(x: Any, out: Any = None) -> Any:
     """The inverse of the error function."""
     if x.dtype == np.float32 and available():
         return numpy_calls.erf_inv(np.asarray(x), out)
