@@ -684,7 +684,10 @@ class Module(BaseModule):
         super().set_params(arg_params, aux_params, allow_missing, force_init, allow_extra)
 
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-        """Return copies of the parameters and of the auxiliary states (averaged over contexts), by name."""
+        """Return copies of the parameters and of the auxiliary states (averaged over contexts), by name.
+
+        Before `bind` those that a checkpoint gave are returned themselves, as MXNet does.
+        """
         self._require("params_initialized")
         if self._host.given:
             return self._host.arg_params or {}, self._host.aux_params or {}
